@@ -17,7 +17,7 @@ from evertick.app.app import App
 from evertick.base.ids import IdMaker, JobId, TenantId, WorkerId, system_entropy
 from evertick.base.instants import DAY_MS, Instant
 from evertick.base.records.jobs import FunctionKind, NewJob
-from evertick.engine.jobs.claims import Claims, Room
+from evertick.engine.jobs.claims import Capacity, Claims
 from evertick.engine.runtime.metrics import Counters
 from evertick.store.open import open_settled
 from evertick.store.store import Store
@@ -57,7 +57,7 @@ def claim_ms(store: Store) -> float:
     def work(transaction: Transaction) -> None:
         claims = Claims(environment.engine_deps(app._execution, Counters()), FunctionKind.MUTATION)
         now, began = Instant(time.time_ns() // 1_000_000), time.perf_counter()
-        found = claims.due(transaction, WorkerId("bench"), now=now, room=Room(jobs=BATCH)).claims
+        found = claims.claim_due(transaction, WorkerId("bench"), now=now, capacity=Capacity(jobs=BATCH)).claims
         took.append(1000 * (time.perf_counter() - began))
         if len(found) != BATCH:
             raise AssertionError(f"the claim found {len(found)} jobs, not {BATCH}")

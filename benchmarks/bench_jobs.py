@@ -24,7 +24,7 @@ from evertick import ActionCtx, App, MutationCtx, QueryCtx
 from evertick.base.ids import IdMaker, JobId, system_entropy
 from evertick.base.instants import DAY_MS, Instant
 from evertick.base.records.jobs import FunctionKind, NewJob
-from evertick.engine.runtime.event_loop import program_set_aside
+from evertick.engine.runtime.event_loop import program_frozen
 from evertick.functions import FunctionCall
 from evertick.store.transaction.jobs import new_job_row
 from tests.postgres import PostgresServer
@@ -177,7 +177,7 @@ def main() -> int:
     parser.add_argument("--future", type=int, default=0, help="also measure with this many future jobs")
     parser.add_argument("--store", choices=("disk", "ram"), default="disk")
     options = parser.parse_args()
-    with ground(options.store) as (server, folder), program_set_aside():  # as a worker's process does
+    with ground(options.store) as (server, folder), program_frozen():  # as a worker's process does
         print(f"\n{'jobs a second':<52}{'evertick':>10}{'limit':>10}{'ratio':>8}")
         for name, make in databases(server, folder, options.jobs):
             for what, ours, limit in measure(make, options.runs, options.future):

@@ -27,7 +27,7 @@ from evertick import App, MutationCtx
 from evertick.base.ids import DEFAULT_TENANT, IdMaker, ScheduleId, system_entropy
 from evertick.base.instants import DAY_MS, SECOND_MS, Instant
 from evertick.base.records.jobs import FunctionKind
-from evertick.engine.runtime.event_loop import program_set_aside
+from evertick.engine.runtime.event_loop import program_frozen
 from evertick.engine.schedules.evaluation import Inputs, evaluate
 from evertick.engine.schedules.evaluator import PAGE, Evaluator
 from evertick.engine.schedules.outcome import Evaluation
@@ -307,7 +307,7 @@ def main() -> int:
     parser.add_argument("--database", choices=("sqlite", "postgres"))
     options = parser.parse_args()
     table = Table()
-    with ground(options.store) as (server, folder), program_set_aside():  # as a worker's process does
+    with ground(options.store) as (server, folder), program_frozen():  # as a worker's process does
         for name, bench in benches(server, folder):
             if options.database in (None, name):
                 measure(name, bench, options, table)

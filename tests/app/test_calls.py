@@ -349,7 +349,7 @@ def test_a_lock_of_another_session_is_told_with_what_to_do(migrated_postgres_url
         ours.execute("set lock_timeout = '50ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable) as refused:
             ours.execute(statement.encode())
-    told = connections.ours(connections.in_statement(refused.value, statement))
+    told = connections.translated(connections.in_statement(refused.value, statement))
     assert isinstance(told, WriteConflict)
     assert told.has_waited is not nowait
     assert re.search(r"which holds a lock \(.*\); .*end the session that pg_blocking_pids", str(told))

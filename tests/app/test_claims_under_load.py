@@ -16,7 +16,7 @@ from evertick import ActionCtx, App, MutationCtx, Settings, Step
 from evertick.base.clock import ScaledClock, SystemClock
 from evertick.base.errors import Misuse
 from evertick.engine.jobs import claims, mutations, tenant_fairness
-from evertick.engine.jobs.claims import BYTES_MAX, Claimed, Room
+from evertick.engine.jobs.claims import BYTES_MAX, Capacity, Claimed
 from evertick.engine.jobs.recovery import READ_WITHIN_MAX
 from evertick.engine.runtime.executors import ThreadExecutors
 from evertick.store.notifications import Notification
@@ -136,7 +136,7 @@ def test_a_slow_mutation_delays_only_its_own_batch(postgres_url: str) -> None:
 
     assert waited  # more than once if its commit met a conflict, which runs it again
     assert all(waited)
-    assert counts["batches_set_aside"] >= 1
+    assert counts["batches_separated"] >= 1
 
 
 @pytest.mark.postgres
@@ -184,7 +184,7 @@ def test_an_action_that_comes_while_others_are_claimed_starts_before_them_in_a_f
 
     worker, store = worker_of(app), app.environment.store
     app.scheduler.run_after_many(0, [work.with_args() for _ in range(9)])
-    due, comes = claims.Claims.due, threading.Event()
+    due, comes = claims.Claims.claim_due, threading.Event()
 
     def due_while_one_comes(self: claims.Claims, *args: Any, **options: Any) -> Claimed:
         claimed = due(self, *args, **options)
@@ -192,14 +192,14 @@ def test_an_action_that_comes_while_others_are_claimed_starts_before_them_in_a_f
             comes.clear()
             with ThreadPoolExecutor() as elsewhere:
                 elsewhere.submit(app.tenant("ann").scheduler.run_after, 0, "work").result()
-                elsewhere.submit(worker._hear, lambda _: None, frozenset({Notification.ACTION})).result()
+                elsewhere.submit(worker._notify, lambda _: None, frozenset({Notification.ACTION})).result()
         return claimed
 
-    monkeypatch.setattr(claims.Claims, "due", due_while_one_comes)
+    monkeypatch.setattr(claims.Claims, "claim_due", due_while_one_comes)
 
     def claimed() -> list[str]:
-        room = Room(jobs=2)
-        found, _ = store.write(lambda tx: worker.actions._claim(tx, ANN, room), isolation=Isolation.EACH)
+        capacity = Capacity(jobs=2)
+        found, _ = store.write(lambda tx: worker.actions._claim(tx, ANN, capacity), isolation=Isolation.EACH)
         return [job.tenant for job in found.claims]
 
     assert claimed() == ["default"] * 2
@@ -212,9 +212,9 @@ def test_an_action_that_comes_while_others_are_claimed_starts_before_them_in_a_f
 def test_a_claim_of_actions_is_one_statement_while_a_look_is_kept(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "LOOK_KEPT_MS", 60_000)
+    monkeypatch.setattr(claims, "POLL_KEPT_MS", 60_000)
     asked: Counter[str] = Counter()
-    for name in ("claim_jobs", "ready_heads", "suspects", "next_waiting_at"):
+    for name in ("claim_jobs", "oldest_ready_jobs", "suspects", "next_waiting_at"):
         told = getattr(PostgresTransaction, name)
 
         def counting(self: object, *args: object, name: str = name, told: Any = told, **options: object) -> Any:
@@ -235,7 +235,7 @@ def test_a_claim_of_actions_is_one_statement_while_a_look_is_kept(
     app.close()
 
     assert asked["claim_jobs"] >= 50
-    assert asked["ready_heads"] + asked["suspects"] + asked["next_waiting_at"] < asked["claim_jobs"]
+    assert asked["oldest_ready_jobs"] + asked["suspects"] + asked["next_waiting_at"] < asked["claim_jobs"]
 
 
 def test_on_sqlite_a_mutation_that_holds_the_file_for_long_is_named(caplog: pytest.LogCaptureFixture) -> None:

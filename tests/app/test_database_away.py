@@ -12,7 +12,7 @@ from evertick import App, MutationCtx, Settings
 from evertick.base.errors import DatabaseUnavailable, OutcomeUnknown
 from evertick.base.ids import WorkerId
 from evertick.base.instants import Instant
-from evertick.engine.maintenance.reaper import AGAIN_MS, Over, Reaper
+from evertick.engine.maintenance.reaper import AGAIN_MS, ExpiredLeases, Reaper
 from evertick.engine.runtime import registration
 from evertick.engine.runtime.executors import InlineExecutors
 from evertick.engine.runtime.registration import HeartbeatThread
@@ -159,7 +159,7 @@ def test_workers_that_were_suspended_together_judge_none_of_them(scene: Scene) -
 
 
 def test_a_lease_is_judged_by_the_second_look() -> None:
-    over, now = Over(), Instant(100_000)
+    over, now = ExpiredLeases(), Instant(100_000)
     dead = worker(OTHER, leased_until=Instant(90_000))
     assert (over.judge([dead], now), over.again_at) == ([], now + AGAIN_MS)
     assert (over.judge([dead], Instant(now + AGAIN_MS - 1)), over.again_at) == ([], now + AGAIN_MS)

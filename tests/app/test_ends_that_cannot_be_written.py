@@ -10,7 +10,7 @@ from evertick.base.clock import ManualClock
 from evertick.base.instants import Instant
 from evertick.engine.jobs import recovery
 from evertick.engine.jobs.batch import OpenBatch, run_batch
-from evertick.engine.runtime.loop import FAILURES_MAX, SAY_EVERY_MS, RepeatedLog
+from evertick.engine.runtime.loop import FAILURES_MAX, LOG_EVERY_MS, RepeatedLog
 from evertick.functions import JobState
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
@@ -82,9 +82,9 @@ def test_the_same_failure_is_said_now_and_then_with_how_often_it_came(
     for number in range(5):
         log.error(raised(f"job {number}"), "%d mutations failed", number)
     log.error(ValueError("another one"), "not this")
-    clock.set(Instant(clock.now() + SAY_EVERY_MS))
+    clock.set(Instant(clock.now() + LOG_EVERY_MS))
     log.error(raised("job 5"), "%d mutations failed", 5)
-    clock.set(Instant(clock.now() + SAY_EVERY_MS))
+    clock.set(Instant(clock.now() + LOG_EVERY_MS))
     log.error(raised("job 6"), "%d mutations failed", 6)
 
     assert [each.message for each in caplog.records] == [
@@ -110,4 +110,4 @@ def test_failures_that_always_differ_are_forgotten(log: RepeatedLog) -> None:
     for number in range(2 * FAILURES_MAX):
         log.error(type(f"Error{number}", (Exception,), {})(), "failed")
 
-    assert len(log._said) == FAILURES_MAX
+    assert len(log._logged) == FAILURES_MAX

@@ -16,7 +16,7 @@ from evertick.base import clock as clock_module
 from evertick.base.clock import SystemClock
 from evertick.base.instants import Instant
 from evertick.engine.maintenance import clock_sync
-from evertick.engine.maintenance.clock_sync import LOOKS_UNTIL_FOLLOWED, ClockSync
+from evertick.engine.maintenance.clock_sync import COMPARISONS_UNTIL_FOLLOWED, ClockSync
 from evertick.engine.maintenance.reaper import Reaper
 from evertick.engine.runtime import registration
 from evertick.engine.schedules.evaluator import Evaluator
@@ -121,7 +121,7 @@ def test_a_jump_of_the_databases_clock_is_refused_and_looked_at_again_at_once(
     machine.pass_ms(10_000)
     machine.database_ms += jump_ms
 
-    assert fleet.look() == clock_sync.LOOK_AGAIN_MS
+    assert fleet.look() == clock_sync.COMPARE_AGAIN_MS
     assert fleet.error_ms == -jump_ms
     assert f"the database's clock jumped by {jump_ms} ms" in caplog.text
     assert not fleet.sync.is_settled
@@ -160,10 +160,10 @@ def test_a_jump_that_lasts_is_followed_and_others_have_time_to_follow_it(
 
     looks = 0
     while fleet.look() is not None:
-        machine.pass_ms(clock_sync.LOOK_AGAIN_MS)
+        machine.pass_ms(clock_sync.COMPARE_AGAIN_MS)
         looks += 1
 
-    assert looks == LOOKS_UNTIL_FOLLOWED - 1
+    assert looks == COMPARISONS_UNTIL_FOLLOWED - 1
     assert fleet.error_ms == 0
     assert "the time was moved by 3600000 ms" in caplog.text
     assert not fleet.sync.is_settled

@@ -298,7 +298,7 @@ def test_what_comes_is_counted_in_buckets_of_five_minutes(world: OpenWorld, shop
 
     coming = shop_app.insight.coming()
 
-    assert (coming.start, len(coming.starts), coming.looked_at, coming.complete) == (START, 24, 4, True)
+    assert (coming.start, len(coming.starts), coming.schedules, coming.complete) == (START, 24, 4, True)
     assert coming.starts[:4] == (0, 0, 3, 0)
     assert coming.starts[13] == 1
     assert sum(coming.starts) == 3 * 11 + 1

@@ -77,7 +77,7 @@ def test_sleeping_actions_delay_neither_mutations_nor_calls(
     open_app: OpenApp, gate: threading.Event, sleeping: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks_always = property(lambda _: LONG_AGO, lambda *_: None)
-    monkeypatch.setattr(Claims, "_looked_at", looks_always, raising=False)  # each round has a read of the engine's own
+    monkeypatch.setattr(Claims, "_polled_at", looks_always, raising=False)  # each round has a read of the engine's own
     app = open_app()
     wait_for = blocked(app, gate)
     note(app)

@@ -115,14 +115,14 @@ def test_mutations_are_limited_in_a_batch(open_app: OpenApp, monkeypatch: pytest
     def note(ctx: MutationCtx, key: str) -> None:
         ran[key] += 1
 
-    due = Claims.due
+    due = Claims.claim_due
 
     def noting(self: Claims, transaction: Transaction, worker_id: WorkerId, **options: Any) -> Claimed:
         claimed = due(self, transaction, worker_id, **options)
         together.extend(Counter(json.loads(claim.args)["key"] for claim in claimed.claims).values())
         return claimed
 
-    monkeypatch.setattr(Claims, "due", noting)
+    monkeypatch.setattr(Claims, "claim_due", noting)
     app.pools.set("mail", per_key=2)
     for n in range(40):
         app.scheduler.using(limit_key=f"c{n % 4}").run_after(0, note, f"c{n % 4}")

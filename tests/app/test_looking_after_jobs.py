@@ -236,7 +236,7 @@ def test_many_jobs_are_read_at_once(open_app: OpenApp) -> None:
 
 
 def test_a_page_that_looked_through_many_jobs_has_a_cursor_to_go_on(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lists, "LOOK_MAX", 3)
+    monkeypatch.setattr(lists, "SCAN_MAX", 3)
     wanted = app.scheduler.run_after(2 * TOMORROW, "note", "wanted")
     for number in range(7):
         app.scheduler.run_after(TOMORROW, "note", str(number))

@@ -37,13 +37,13 @@ def test_nothing_more_is_claimed_under_an_identity_that_is_gone(monkeypatch: pyt
     app = App("lost", settings=Settings(batch=1))
     claimed_by: list[WorkerId | None] = []
     lost: list[WorkerId | None] = []
-    due = Claims.due
+    due = Claims.claim_due
 
     def noting(self: Claims, transaction: Transaction, worker_id: WorkerId, **options: Any) -> Claimed:
         claimed_by.append(worker_id)
         return due(self, transaction, worker_id, **options)
 
-    monkeypatch.setattr(Claims, "due", noting)
+    monkeypatch.setattr(Claims, "claim_due", noting)
 
     @app.mutation(name="count")
     def count(ctx: MutationCtx, number: int) -> None:

@@ -113,13 +113,13 @@ def test_schedules_that_fail_or_missed_times_are_named_with_their_tenant(open_ap
         occurrence(n, "nightly", tenant=ACME)._replace(fate="missed", reason="catch_up_window", decided_at=at)
         for n, at in enumerate(found_at)
     ]
-    made_up = rows[1]._replace(origin="backfill", fate="started", reason="backfilled")
+    caught_up = rows[1]._replace(origin="backfill", fate="started", reason="backfilled")
 
     def fill(tx: Transaction) -> None:
         tx.insert_schedule(schedule("nightly", tenant=ACME, missed_at=Instant(now - HOUR_MS)))
         tx.insert_schedule(schedule("long ago", tenant=ACME, missed_at=Instant(now - 25 * HOUR_MS)))
         tx.insert_schedule(schedule("hourly", last_failure="no data"))
-        tx.record_occurrences([*rows, made_up])
+        tx.record_occurrences([*rows, caught_up])
 
     app.environment.store.write(fill)
 

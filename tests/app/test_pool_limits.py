@@ -123,7 +123,7 @@ def test_a_paused_pool_starts_nothing_until_it_is_resumed(open_app: OpenApp) -> 
 def test_a_pool_with_limits_does_not_hide_others_in_a_small_look(
     open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evertick.engine.jobs.claims.HEADS_MAX", 2)
+    monkeypatch.setattr("evertick.engine.jobs.claims.OLDEST_MAX", 2)
     app, mail, others = mailing(open_app, settings=Settings(action_slots=2, batch=2))
     app.pools.pause("mail")
     for n in range(20):

@@ -116,7 +116,7 @@ def test_a_worker_that_stops_while_a_suspect_waits_leaves_it_to_the_next(world: 
 
 def test_a_suspect_mutation_is_not_passed_by_while_batches_are_full(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not every claim looks at suspects; what one saw was forgotten with the claims that followed it in the round."""
-    monkeypatch.setattr(claims, "LOOK_KEPT_MS", 0)  # every second claim looks
+    monkeypatch.setattr(claims, "POLL_KEPT_MS", 0)  # every second claim looks
     store, loop, ran = SharedStore("sqlite://"), JumpingLoop(), []
     store.migrate()
     busy = App("busy", settings=Settings(batch=1))

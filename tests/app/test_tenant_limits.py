@@ -14,7 +14,7 @@ from evertick.base.errors import InvalidTenant, Misuse, QuotaExceeded
 from evertick.base.ids import TenantId, WorkerId
 from evertick.base.records.jobs import FunctionKind, JobFilter, JobState
 from evertick.base.records.limits import TenantLimits, TenantUsage
-from evertick.engine.jobs.claims import Claims, Room
+from evertick.engine.jobs.claims import Capacity, Claims
 from evertick.engine.runtime.settings import Settings
 from evertick.store.store import Isolation
 from evertick.store.transaction.limits import Tenants
@@ -111,7 +111,7 @@ def test_with_a_limit_of_nothing_jobs_wait_until_it_is_raised(open_app: OpenApp)
 def test_many_held_back_tenants_do_not_hide_one_that_may_start(
     open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evertick.engine.jobs.claims.HEADS_MAX", 4)
+    monkeypatch.setattr("evertick.engine.jobs.claims.OLDEST_MAX", 4)
     app, together = counting(open_app, settings=Settings(action_slots=2, batch=2))
     for n in range(20):
         app.tenants.set(f"held {n:02}", running=0)
@@ -368,7 +368,7 @@ def test_a_claim_behind_the_tenants_of_the_last_one_heeds_their_limits(open_post
 
     def claim() -> int:
         isolation = claims.isolation(Isolation.RELAXED)
-        work = lambda tx: claims.due(tx, worker_id, now=now(), room=Room(jobs=9))  # noqa: E731
+        work = lambda tx: claims.claim_due(tx, worker_id, now=now(), capacity=Capacity(jobs=9))  # noqa: E731
         return len(e.store.write(work, isolation=isolation).claims)
 
     app.tenant("acme").scheduler.run_after(0, "note")
@@ -392,7 +392,11 @@ def test_the_limit_of_mutations_is_locked_until_their_claim_is_committed(open_po
 
     def claim(claims: Claims, *, beside: Claims | None = None) -> int:
         def work(transaction: Transaction) -> int:
-            count = len(claims.due(transaction, WorkerId("worker_ann"), now=e.clock.now(), room=Room(jobs=9)).claims)
+            count = len(
+                claims.claim_due(
+                    transaction, WorkerId("worker_ann"), now=e.clock.now(), capacity=Capacity(jobs=9)
+                ).claims
+            )
             if beside is not None:
                 counts.append(pool.submit(claim, beside).result(PATIENCE_S))
             return count

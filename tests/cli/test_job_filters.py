@@ -130,7 +130,7 @@ def test_a_page_says_where_the_next_one_begins(shop: App, command: Command, monk
     assert full.err == f"these are the newest 50; there are more: --limit, or --cursor {made[10]}\n"
     assert ids(command, "--cursor", made[10]) == made[9::-1]
 
-    monkeypatch.setattr(lists, "LOOK_MAX", 45)
+    monkeypatch.setattr(lists, "SCAN_MAX", 45)
     part = command("job", "list", "--since", "now+2h")
     assert (part.code, part.out) == (0, "")
     assert part.err == f"only some of the jobs were searched; continue with --cursor {made[15]}\n"

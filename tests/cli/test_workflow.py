@@ -339,7 +339,7 @@ def test_a_cursor_of_another_list_is_refused(shop: Path, command: Command) -> No
 
 
 def test_a_list_goes_on_where_pages_hold_nothing(shop: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evertick.store.transaction.lists.LOOK_MAX", 3)
+    monkeypatch.setattr("evertick.store.transaction.lists.SCAN_MAX", 3)
     command("workflow", "start", "app.onboard", "user=ada", "--id", "wanted")
     for number in range(12):
         command("workflow", "start", "app.onboard", "user=ada", "--id", f"other-{number}")

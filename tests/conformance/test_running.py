@@ -157,7 +157,7 @@ def test_a_caller_gets_a_conflict_only_after_several_tries(world: OpenWorld) -> 
 def test_while_the_database_is_away_jobs_wait_and_succeed_later(world: OpenWorld) -> None:
     w = world(app)
     job_id = w.app.scheduler.run_after(5, increment)
-    with w.database_away():
+    with w.database_unavailable():
         w.advance(60)
     assert w.job(job_id).state is JobState.PENDING
     w.advance(10)
@@ -170,7 +170,7 @@ def test_the_end_of_an_action_that_ran_into_an_outage_is_written_after_it(world:
     w = world(app)
     job_id = w.app.scheduler.run_after(0, nap, 10)
     w.advance(5)
-    with w.database_away():
+    with w.database_unavailable():
         w.advance(60)
     w.advance(10)
 

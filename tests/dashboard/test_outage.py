@@ -119,7 +119,7 @@ def test_an_outage_is_named_explained_and_caught_up(engine: Engine) -> None:
     assert f"{len(missed)} times of 3 schedules were missed" in overview
     assert f"Missed, 24 h {len(missed)}" in overview
     [outage] = site.app.insight.overview().outages
-    assert (outage.missed, outage.made_up, outage.schedules, outage.more) == (len(missed), 0, 3, False)
+    assert (outage.missed, outage.caught_up, outage.schedules, outage.more) == (len(missed), 0, 3, False)
 
     link = backfill_link(site)
     plan = site.page(link)
@@ -142,7 +142,7 @@ def test_an_outage_is_named_explained_and_caught_up(engine: Engine) -> None:
     assert "were missed, and caught up since" in after and "Backfill" not in after
     assert "Missed, 24 h 0" in after, "as `schedule audit` counts"
     counts = site.app.schedules.audit(NOON, NOON + timedelta(hours=4)).counts
-    assert (counts.missed, counts.made_up, site.app.schedules.counts().missed.number) == (0, len(missed), 0)
+    assert (counts.missed, counts.caught_up, site.app.schedules.counts().missed.number) == (0, len(missed), 0)
     for rows in ("schedules/hours", "schedules/minutes?fate=missed"):
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr("evertick.dashboard.routes.schedules.STRIP", 3)  # as if it were long ago

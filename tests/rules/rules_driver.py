@@ -9,20 +9,20 @@ from itertools import takewhile
 from evertick.base.instants import DAY_MS, Instant
 from evertick.recurrence import compile_spec
 from evertick.recurrence.wire.reading import spec_from_wire
-from evertick.rules.schedules.backfill import room
+from evertick.rules.schedules.backfill import free_capacity
 from evertick.rules.schedules.decide import fold
 from evertick.rules.schedules.events import (
-    BackfillAsked,
+    BackfillRequested,
     BackfillTimes,
     Deleted,
     Due,
     Event,
-    Looked,
     Paused,
     Resumed,
     RunEnded,
     SpecEnded,
     StartRefused,
+    TimePassed,
     Triggered,
     Updated,
 )
@@ -138,7 +138,7 @@ class RulesDriver:
     def backfill(self, start_at: Instant, end_at: Instant, overlap: Overlap | None) -> None:
         self._version += 1
         asked = Backfill(id=self._request(), start_at=start_at, end_at=end_at, overlap=overlap)
-        self._look(BackfillAsked(at=self.now, backfill=asked))
+        self._look(BackfillRequested(at=self.now, backfill=asked))
 
     def pause(self, note: str) -> None:
         self._version += 1
@@ -214,7 +214,7 @@ class RulesDriver:
             self._collect(due_until)
         if not self.times.next(self.state.seen_until) and not self.state.spec_ended:
             self._fold(SpecEnded(at=self.now))
-        self._fold(Looked(at=self.now))
+        self._fold(TimePassed(at=self.now))
         self._backfill()
 
     def _collect(self, until: int) -> None:
@@ -223,7 +223,7 @@ class RulesDriver:
             self._fold(Due(times=tuple(due)))
 
     def _backfill(self) -> None:
-        while self.state.backfills and (portion := room(self.state)):
+        while self.state.backfills and (portion := free_capacity(self.state)):
             backfill = self.state.backfills[0]
             # A jittered time belongs to the span by its actual time: look for it from a day of jitter before.
             times = self.times.between(Instant(backfill.start_at - DAY_MS), backfill.end_at)

@@ -5,7 +5,7 @@ from typing import Any
 
 from evertick.base.instants import MINUTE_MS, Instant
 from evertick.rules.schedules.decide import fold
-from evertick.rules.schedules.events import BackfillAsked, BackfillTimes, Due, Event, RunEnded, Triggered
+from evertick.rules.schedules.events import BackfillRequested, BackfillTimes, Due, Event, RunEnded, Triggered
 from evertick.rules.schedules.fates import Fate, Origin, Reason, RunOutcome
 from evertick.rules.schedules.plan import Plan
 from evertick.rules.schedules.policies import Overlap, Policies
@@ -33,7 +33,7 @@ def backfill(at: float, *numbers: float, overlap: Overlap | None = None, name: s
     times = tuple(FireTime(minute(number), minute(number)) for number in numbers)
     asked = Backfill(id=name, start_at=times[0].actual_at, end_at=times[-1].actual_at, overlap=overlap)
     return [
-        BackfillAsked(at=minute(at), backfill=asked),
+        BackfillRequested(at=minute(at), backfill=asked),
         BackfillTimes(at=minute(at), backfill_id=name, times=times, done=True),
     ]
 

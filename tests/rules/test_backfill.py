@@ -6,8 +6,8 @@ import pytest
 
 from evertick.base.errors import LimitExceeded, Misuse
 from evertick.base.instants import Instant
-from evertick.rules.schedules.backfill import SKIP_SPANS_MAX, admit, plan_backfill, room, skips_until
-from evertick.rules.schedules.events import BackfillAsked, BackfillCanceled, BackfillTimes
+from evertick.rules.schedules.backfill import SKIP_SPANS_MAX, admit, free_capacity, plan_backfill, skips_until
+from evertick.rules.schedules.events import BackfillCanceled, BackfillRequested, BackfillTimes
 from evertick.rules.schedules.fates import Origin, Reason
 from evertick.rules.schedules.policies import RUNS_MAX, Overlap, Policies
 from evertick.rules.schedules.state import BACKFILL_TIMES_MAX, BACKFILLS_MAX, Backfill, FireTime
@@ -75,7 +75,7 @@ def test_too_many_times_are_refused_with_where_to_split() -> None:
 def test_only_so_many_backfills_are_under_way_at_once() -> None:
     scene = Scene()
     asked = [
-        BackfillAsked(at=minute(1), backfill=Backfill(id=str(n), start_at=minute(0), end_at=minute(1)))
+        BackfillRequested(at=minute(1), backfill=Backfill(id=str(n), start_at=minute(0), end_at=minute(1)))
         for n in range(BACKFILLS_MAX + 1)
     ]
     scene.at(1, asked)
@@ -108,17 +108,17 @@ def test_backfills_share_half_the_buffer_less_a_reserve(
     scene.at(
         3,
         [
-            BackfillAsked(at=minute(3), backfill=Backfill(id=str(n), start_at=minute(0), end_at=minute(1)))
+            BackfillRequested(at=minute(3), backfill=Backfill(id=str(n), start_at=minute(0), end_at=minute(1)))
             for n in range(backfills)
         ],
     )
 
-    assert room(scene.state) == expected
+    assert free_capacity(scene.state) == expected
 
 
 def test_a_backfill_that_has_room_wants_to_be_looked_at_at_once_and_else_waits_for_a_run_to_end() -> None:
     scene = Scene(overlap=Overlap.BUFFER_ALL, buffer_limit=2)
-    with_room = scene.at(3, BackfillAsked(at=minute(3), backfill=SPAN))
+    with_room = scene.at(3, BackfillRequested(at=minute(3), backfill=SPAN))
     portion = BackfillTimes(at=minute(3), backfill_id="b", times=tuple(TIMES[:2]), done=False)
     without = scene.at(3, portion)
 
@@ -134,7 +134,7 @@ def test_a_backfill_that_has_room_wants_to_be_looked_at_at_once_and_else_waits_f
 def test_a_portion_handed_over_twice_counts_once() -> None:
     scene = Scene(overlap=Overlap.ALLOW_ALL)
     portion = BackfillTimes(at=minute(3), backfill_id="b", times=tuple(TIMES[:2]), done=False)
-    scene.at(3, BackfillAsked(at=minute(3), backfill=SPAN), portion, portion)
+    scene.at(3, BackfillRequested(at=minute(3), backfill=SPAN), portion, portion)
 
     assert scene.started == [1]
     assert scene.waiting == [2]

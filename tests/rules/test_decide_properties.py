@@ -10,22 +10,22 @@ from hypothesis import strategies as st
 
 from evertick.base.errors import SchemaMismatch
 from evertick.base.instants import Instant
-from evertick.rules.schedules.backfill import room
+from evertick.rules.schedules.backfill import free_capacity
 from evertick.rules.schedules.decide import decide, fold
 from evertick.rules.schedules.events import (
-    BackfillAsked,
     BackfillCanceled,
+    BackfillRequested,
     BackfillTimes,
     Deleted,
     Due,
     Event,
     LimitSet,
-    Looked,
     Paused,
     Resumed,
     RunEnded,
     StartRefused,
     TargetChanged,
+    TimePassed,
     Triggered,
     Updated,
 )
@@ -89,7 +89,7 @@ class History:
         events: list[Event] = []
         for _ in range(self.draw(st.integers(1, 3))):
             events += self.some_event()
-        return [*events, Looked(at=self.now)]
+        return [*events, TimePassed(at=self.now)]
 
     def some_event(self) -> list[Event]:
         kinds = ["due", "due", "due", "end", "end", "pause", "resume", "target", "update", "limit", "refuse"]
@@ -130,7 +130,7 @@ class History:
                 )
                 times = tuple(FireTime(Instant(n), Instant(n)) for n in range(self.draw(st.integers(0, 4))))
                 return [
-                    BackfillAsked(at=at, backfill=backfill),
+                    BackfillRequested(at=at, backfill=backfill),
                     BackfillTimes(at=at, backfill_id=name, times=times, done=self.draw(st.booleans())),
                 ]
             case "cancel backfill" if self.state.backfills:
@@ -275,10 +275,10 @@ def a_deleted_schedule_leaves_nothing_undecided(history: History) -> None:
 def a_backfill_that_keeps_to_its_room_loses_nothing_for_want_of_room(history: History) -> None:
     state = history.state
     asked = Backfill(id="big", start_at=Instant(0), end_at=history.now, overlap=Overlap.BUFFER_ALL)
-    state = decide(state, BackfillAsked(at=history.now, backfill=asked), history.now).state
+    state = decide(state, BackfillRequested(at=history.now, backfill=asked), history.now).state
     if state.policies.buffer_limit == 0:
         return  # nothing may wait at all
-    times = tuple(FireTime(Instant(n), Instant(n)) for n in range(room(state)))
+    times = tuple(FireTime(Instant(n), Instant(n)) for n in range(free_capacity(state)))
     plan = decide(state, BackfillTimes(at=history.now, backfill_id="big", times=times, done=True), history.now)
 
     assert not [verdict for verdict in plan.fates if verdict.reason is Reason.BUFFER_FULL]

@@ -7,12 +7,12 @@ from evertick.rules.schedules.events import (
     Deleted,
     Event,
     LimitSet,
-    Looked,
     Paused,
     Resumed,
     SpecEnded,
     StartRefused,
     TargetChanged,
+    TimePassed,
     Updated,
 )
 from evertick.rules.schedules.fates import Reason, RunOutcome
@@ -45,7 +45,7 @@ def test_a_pause_with_an_end_ends_by_itself() -> None:
     plan = scene.at(1, Paused(at=minute(1), note="x", until=minute(3)))
     assert next_wake(plan.state, wake_at=plan.wake_at, next_actual_at=minute(2)) == minute(3)
 
-    scene.at(4, due(2, 3, 4), Looked(at=minute(4)))
+    scene.at(4, due(2, 3, 4), TimePassed(at=minute(4)))
 
     assert scene.reasons() == ["paused", "caught_up", "on_time"]
     assert not scene.state.paused
@@ -218,7 +218,7 @@ def test_an_update_keeps_the_time_that_is_between_its_nominal_and_its_actual_mom
     assert plan.wake_at == minute(5)
     assert scene.started == []
 
-    scene.at(5, Looked(at=minute(5)))
+    scene.at(5, TimePassed(at=minute(5)))
 
     assert scene.started == [1]
 
@@ -300,7 +300,7 @@ def test_what_happened_already_or_names_nothing_changes_nothing() -> None:
     scene.at(
         2,
         due(1),
-        Looked(at=minute(2)),
+        TimePassed(at=minute(2)),
         ended(2, 77),
         StartRefused(at=minute(2), key=key(78), error="x"),
     )

@@ -10,7 +10,7 @@ from evertick.base.instants import Instant
 from evertick.rules.schedules.backfill import admit, capacity
 from evertick.rules.schedules.catch_up import window_ms
 from evertick.rules.schedules.decide import decide, fold
-from evertick.rules.schedules.events import BackfillAsked, Due, Looked, RunEnded
+from evertick.rules.schedules.events import BackfillRequested, Due, RunEnded, TimePassed
 from evertick.rules.schedules.fates import Reason, RunOutcome
 from evertick.rules.schedules.overlap import sort_out, stops_wanted
 from evertick.rules.schedules.policies import Overlap, Policies
@@ -85,7 +85,7 @@ def test_a_pass_over_the_buffer_chooses_as_in_temporal(vector: Json) -> None:
     runs = running(new_state(now=NOW, run_id_template="x"), "open").running if vector["running"] else ()
 
     result = sort_out(
-        entries, open_runs=len(runs), limit=1, room=1000, waiting=0, refuse=lambda occurrence, scheduled: None
+        entries, open_runs=len(runs), limit=1, capacity=1000, waiting=0, refuse=lambda occurrence, scheduled: None
     )
     stops = {stop for _, stop in stops_wanted(result.kept, runs, 1)}
 
@@ -204,9 +204,9 @@ def too_many_backfills(vector: Json) -> None:
     assert vector["events"][0]["pending"] == BACKFILLS_MAX
     state = new_state(now=NOW, policies=Policies(), run_id_template="x")
     asked = [
-        BackfillAsked(at=NOW, backfill=Backfill(id=str(n), start_at=NOW, end_at=NOW)) for n in range(BACKFILLS_MAX)
+        BackfillRequested(at=NOW, backfill=Backfill(id=str(n), start_at=NOW, end_at=NOW)) for n in range(BACKFILLS_MAX)
     ]
-    full = fold(state, [*asked, Looked(at=NOW)], NOW).state
+    full = fold(state, [*asked, TimePassed(at=NOW)], NOW).state
     with pytest.raises(LimitExceeded, match="too many concurrent backfill"):
         admit(full)
 

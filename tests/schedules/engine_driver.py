@@ -24,7 +24,7 @@ from evertick.engine.runtime.settings import Settings
 from evertick.engine.schedules import commands as schedule_requests
 from evertick.engine.schedules.commands import Requester
 from evertick.engine.schedules.times import times_of
-from evertick.rules.schedules.events import BackfillAsked, Event, Paused, Resumed, Triggered
+from evertick.rules.schedules.events import BackfillRequested, Event, Paused, Resumed, Triggered
 from evertick.rules.schedules.fates import Reason
 from evertick.rules.schedules.policies import Overlap, Policies
 from evertick.rules.schedules.state import Backfill, Pause
@@ -123,7 +123,7 @@ class EngineDriver:
 
     def backfill(self, start_at: Instant, end_at: Instant, overlap: Overlap | None) -> None:
         asked = Backfill(id=self._request(), start_at=start_at, end_at=end_at, overlap=overlap)
-        self._ask("backfill", lambda at: BackfillAsked(at=at, backfill=asked))
+        self._ask("backfill", lambda at: BackfillRequested(at=at, backfill=asked))
 
     def pause(self, note: str) -> None:
         self._ask("paused", lambda at: Paused(at=at, note=note))

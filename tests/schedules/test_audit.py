@@ -70,7 +70,7 @@ def test_what_was_missed_and_caught_up_is_clean(world: OpenWorld) -> None:
     def counts(name: str | None = None, until: int = 4) -> tuple[int, int, bool]:
         report = app.schedules.audit(START, minutes(until), schedule_id=name)
         assert len(report.missed) == report.missed_count
-        return report.missed_count, report.made_up_count, report.clean
+        return report.missed_count, report.caught_up_count, report.clean
 
     assert counts() == (4, 2, False)
     assert counts("caught up") == (1, 2, False), "the backfill left one out"

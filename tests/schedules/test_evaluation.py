@@ -16,7 +16,7 @@ from evertick.engine.schedules import evaluation
 from evertick.engine.schedules.commands import Change, Requester, Update
 from evertick.engine.schedules.evaluation import Inputs, evaluate
 from evertick.engine.schedules.outcome import Evaluated, write
-from evertick.rules.schedules.events import BackfillAsked, Event, Paused, Resumed, Triggered
+from evertick.rules.schedules.events import BackfillRequested, Event, Paused, Resumed, Triggered
 from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
 from evertick.rules.schedules.state import Backfill, Pause
 from evertick.store.open import open_store
@@ -220,7 +220,7 @@ def test_a_backfill_names_no_time_twice_when_an_update_changes_the_jitter(site: 
         spec=every(60, jitter="59m"), policies=Policies(overlap=Overlap.BUFFER_ALL, buffer_limit=2), now=after(-1)
     )
     asked = Backfill(id="b", start_at=after(-600), end_at=after(-1), overlap=Overlap.ALLOW_ALL)
-    site.ask(NOON, BackfillAsked(at=NOON, backfill=asked))
+    site.ask(NOON, BackfillRequested(at=NOON, backfill=asked))
     site.look(NOON)
     site.update(NOON, spec=StoredSpec(json.dumps(every(60, jitter="30m"))))
     site.update(NOON, spec=StoredSpec(json.dumps(every(60))))
@@ -237,7 +237,7 @@ def test_a_backfill_takes_only_the_room_that_due_times_leave(site: Site) -> None
     site.create(policies=Policies(overlap=Overlap.BUFFER_ALL, buffer_limit=8))
     site.look(after(1))
     asked = Backfill(id="b", start_at=after(-60), end_at=after(-1), overlap=Overlap.BUFFER_ALL)
-    site.ask(after(1.5), BackfillAsked(at=after(1.5), backfill=asked))
+    site.ask(after(1.5), BackfillRequested(at=after(1.5), backfill=asked))
 
     site.look(after(7))
 
@@ -264,7 +264,7 @@ def test_a_run_that_somebody_claims_meanwhile_is_asked_to_stop_and_not_canceled(
     site.look(after(1))
     site.store.write(
         lambda tx: tx.claim_jobs(
-            [Share(tx.ready_heads(limit=1)[0], 1)],
+            [Share(tx.oldest_ready_jobs(limit=1)[0], 1)],
             kind=FunctionKind.ACTION,
             worker_id=WorkerId("w"),
             now=after(1),

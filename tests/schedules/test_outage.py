@@ -81,17 +81,17 @@ def test_a_page_that_took_long_makes_the_next_ones_smaller(site: Site, monkeypat
     for number in range(SCHEDULES):
         site.create(f"s{number}")
     site.clock.set(Instant(site.clock.now() + BEHIND_S * 1000))
-    evaluate = evaluator_module.evaluate_usual
+    evaluate = evaluator_module.evaluate_fast
 
     def slow(*arguments: Any) -> Any:
         site.clock.set(Instant(site.clock.now() + 60))
         return evaluate(*arguments)
 
-    monkeypatch.setattr(evaluator_module, "evaluate_usual", slow)
+    monkeypatch.setattr(evaluator_module, "evaluate_fast", slow)
     site.round()
 
     assert site.count() == 2 * OCCURRENCES_PER_ROUND
-    monkeypatch.setattr(evaluator_module, "evaluate_usual", evaluate)
+    monkeypatch.setattr(evaluator_module, "evaluate_fast", evaluate)
     site.evaluator._adapt(250)
     before = site.count()
     site.round()

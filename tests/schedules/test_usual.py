@@ -13,7 +13,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.jobs import FunctionKind, RetryPolicy, ServedFunction
 from evertick.base.records.schedules import RunReport
 from evertick.engine.schedules.eligibility import ELIGIBLE, Eligibility
-from evertick.engine.schedules.evaluation import Inputs, evaluate, usual
+from evertick.engine.schedules.evaluation import Inputs, evaluate, fast_path
 from evertick.engine.schedules.outcome import Evaluated, Evaluation
 from evertick.rules.schedules.events import Event, Paused, Triggered
 from evertick.rules.schedules.fates import Origin, Reason, RunOutcome
@@ -192,7 +192,7 @@ def test_usual_cases_are_judged_as_the_rules_judge_them() -> None:
         row = maker.schedule()
         inputs, function = maker.inputs(row.state), maker.function(row)
 
-        item = judged(usual, maker, row, inputs, function)
+        item = judged(fast_path, maker, row, inputs, function)
 
         if item is None:
             unusual += 1

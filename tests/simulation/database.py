@@ -48,7 +48,7 @@ LABELS: Final = {
     "ActionEnds.round": "actions.end",
     "find_lost": "claims.lost",
     "ActionLogs._store": "actions.log",
-    "Reaper._look": "reaper",
+    "Reaper._check": "reaper",
     "Pruner.round": "pruner",
     "CountSums.round": "counts",
     "ActivityWriter._write": "activity",

@@ -23,7 +23,7 @@ from evertick.engine.jobs.mutations import MutationLoop
 from evertick.engine.maintenance import reaper
 from evertick.engine.runtime.registration import Registration
 from evertick.rules.jobs import lifecycle
-from evertick.store.records.claims import Head
+from evertick.store.records.claims import OldestJob
 from evertick.store.sqlite import transaction as sqlite_transaction
 from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.transaction.statements import load_statements
@@ -138,7 +138,7 @@ def tell_later(transaction: Any, claimed: Any, ends: Any, *, worker_id: Any, now
     silent = {job_id: claim._replace(on_complete=None) for job_id, claim in claimed.items()}
     held = _finish(transaction, silent, ends, worker_id=worker_id, now=now, make_id=make_id)
     told = [
-        completion._told(claim.on_complete, end.id, claim.tenant, end.state, end, claim.trace, now, make_id)
+        completion._notice(claim.on_complete, end.id, claim.tenant, end.state, end, claim.trace, now, make_id)
         for end in held.values()
         if end.state is not JobState.PENDING and (claim := claimed[end.id]).on_complete is not None
     ]
@@ -203,16 +203,16 @@ async def look_then_claim(self: Any, work: Any, **options: Any) -> Any:
 
 
 def claim_what_was_seen(self: Any, shares: Any, **options: Any) -> Any:
-    heads = {share.head[:2] for share in shares}
+    oldest = {share.first[:2] for share in shares}
     for job_id, queue, tenant, _ in _SEEN:
-        if (queue, tenant) in heads:
+        if (queue, tenant) in oldest:
             self.connection.execute(
                 "update jobs set state = 'pending', stage = 'ready' where id = ? and state = 'in_progress'", (job_id,)
             )
     return _claim_jobs(self, shares, **options)
 
 
-_ready_heads = SqliteTransaction.ready_heads
+_oldest_ready_jobs = SqliteTransaction.oldest_ready_jobs
 
 
 def heads_as_was_seen(self: Any, *, others: Any = (), **options: Any) -> Any:
@@ -220,7 +220,9 @@ def heads_as_was_seen(self: Any, *, others: Any = (), **options: Any) -> Any:
     for _, queue, tenant, rank in _SEEN:
         if queue not in others:
             first[queue, tenant] = min(rank, first.get((queue, tenant), rank))
-    return [Head(*place, rank) for place, rank in sorted(first.items())] or _ready_heads(self, others=others, **options)
+    return [OldestJob(*place, rank) for place, rank in sorted(first.items())] or _oldest_ready_jobs(
+        self, others=others, **options
+    )
 
 
 _lost = lifecycle.lost
@@ -287,9 +289,9 @@ _run_newcomers = MutationLoop._run_newcomers
 
 
 async def run_newcomers_unseen(self: Any, runs: Any) -> None:
-    aside = dict(self._aside)
+    aside = dict(self._separate)
     await _run_newcomers(self, runs)
-    self._aside = aside
+    self._separate = aside
 
 
 _start_claims = actions.ActionLoop._start
@@ -378,7 +380,7 @@ MUTANTS: Final = (
            call_again_without_key), seeds=(10,)),
     Mutant("split_claim", "a claim reads in one transaction and writes in another",
            both(swap(SimulatedExecutors, "write", look_then_claim),
-                swap(SqliteTransaction, "ready_heads", heads_as_was_seen),
+                swap(SqliteTransaction, "oldest_ready_jobs", heads_as_was_seen),
                 swap(SqliteTransaction, "claim_jobs", claim_what_was_seen))),
     Mutant("same_attempt", "a claim is no new attempt", sql("claim_ids", "attempt + 1", "attempt")),
     Mutant("requeue_action", "an action whose worker died runs again", swap(reaper, "lost", lost_like_a_mutation)),

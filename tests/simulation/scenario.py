@@ -116,7 +116,7 @@ def simulate(seed: int, *, plan: Sequence[Fault] | None = None, trace: bool = Fa
     """Run a seed, with the faults it draws or with those of a plan."""
     profile = profile_of(seed)
     loop = SimulationLoop(seed, rates=profile.rates, plan=plan, steps_max=STEPS_MAX, trace=trace)
-    with loop, patch.object(actions, "LOOKS_PER_POLL", 1):  # workers poll every second here
+    with loop, patch.object(actions, "CHECKS_PER_POLL", 1):  # workers poll every second here
         world = World(loop)
         Stage.world = world
         try:

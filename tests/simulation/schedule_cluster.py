@@ -23,7 +23,15 @@ from evertick.engine.runtime.settings import Settings
 from evertick.engine.schedules import commands as schedule_requests
 from evertick.engine.schedules.commands import Requester
 from evertick.engine.worker import Worker
-from evertick.rules.schedules.events import BackfillAsked, BackfillCanceled, Event, LimitSet, Paused, Resumed, Triggered
+from evertick.rules.schedules.events import (
+    BackfillCanceled,
+    BackfillRequested,
+    Event,
+    LimitSet,
+    Paused,
+    Resumed,
+    Triggered,
+)
 from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
 from evertick.rules.schedules.state import Backfill
 from evertick.store.notifications import Notifications
@@ -358,7 +366,7 @@ class ScheduleClient:
             span_s = chance.choice((60, 600)) if self._cluster.profile.fast else chance.choice((3_600, 86_400))
             start_at = Instant(now - span_s * 1000)
             backfill = Backfill(id=self._ids.make("backfill", now), start_at=start_at, end_at=now, overlap=overlap)
-            return BackfillAsked(at=now, backfill=backfill)
+            return BackfillRequested(at=now, backfill=backfill)
         if draw < 0.95:
             return LimitSet(at=now, remaining=chance.choice((None, 3, 20)))
         return BackfillCanceled(at=now, backfill_id="unknown")

@@ -135,7 +135,7 @@ def _small_pages(profile: Profile) -> Iterator[None]:
         patch.object(evaluation, "OCCURRENCES_PER_ROUND", profile.due),
         patch.object(sql_schedules, "FEW", 1),
         patch.object(schedule_requests, "ROUNDS_MAX", 3_000),
-        patch.object(actions, "LOOKS_PER_POLL", 10),
+        patch.object(actions, "CHECKS_PER_POLL", 10),
     ):
         yield
 

@@ -142,7 +142,7 @@ def simulate(seed: int, *, plan: Sequence[Fault] | None = None, trace: bool = Fa
     before = random.Random(f"{seed}/before").choice((0, recovery.READ_WITHIN_MAX))
     with (
         loop,
-        patch.object(actions, "LOOKS_PER_POLL", 1),
+        patch.object(actions, "CHECKS_PER_POLL", 1),
         patch.object(advance, "DELIVERIES_MAX", 3),
         patch.object(recovery, "READ_WITHIN_MAX", before),
     ):

@@ -212,10 +212,10 @@ class History(LimitKeyDraws, ScheduleDraws):
         return OccurrenceRef(schedule_id, "schedule", "", self._moment(), "run", None, None)
 
     def draw_claim_jobs(self, tables: Tables) -> Any:
-        ready = ModelTransaction(tables).ready_heads(limit=9)
-        heads = self._random.sample(ready, self._random.randint(0, min(3, len(ready))))
-        heads = [head._replace(rank=head.rank - self._random.randint(-3, 9)) for head in heads]
-        shares = [Share(head, self._random.randint(1, 4)) for head in heads]
+        ready = ModelTransaction(tables).oldest_ready_jobs(limit=9)
+        oldest = self._random.sample(ready, self._random.randint(0, min(3, len(ready))))
+        oldest = [first._replace(rank=first.rank - self._random.randint(-3, 9)) for first in oldest]
+        shares = [Share(first, self._random.randint(1, 4)) for first in oldest]
         size = 1_000_000 if self._maybe(0.7) else self._random.randint(0, 60)
         return (shares,), {
             "kind": self._pick(KINDS),
@@ -230,9 +230,9 @@ class History(LimitKeyDraws, ScheduleDraws):
     def draw_promote_jobs(self, tables: Tables) -> Any:
         return (), {"now": self._moment(), "limit": self._random.randint(1, 9)}
 
-    def draw_ready_heads(self, tables: Tables) -> Any:
-        ready = ModelTransaction(tables).ready_heads(limit=9)
-        others = self._random.sample(sorted({head.queue for head in ready}), 1) if ready and self._maybe(0.4) else []
+    def draw_oldest_ready_jobs(self, tables: Tables) -> Any:
+        ready = ModelTransaction(tables).oldest_ready_jobs(limit=9)
+        others = self._random.sample(sorted({first.queue for first in ready}), 1) if ready and self._maybe(0.4) else []
         after = self._pick([START, *ready])
         return (), {"others": others, "after": after, "limit": self._random.randint(1, 6)}
 
@@ -313,7 +313,7 @@ class History(LimitKeyDraws, ScheduleDraws):
         newest = self._maybe(0.5)
         return (where,), {"limit": self._random.randint(1, 9), "after": after, "newest_first": newest}
 
-    draw_look_for_jobs = draw_list_jobs
+    draw_find_jobs = draw_list_jobs
 
     def draw_count_jobs(self, tables: Tables) -> Any:
         return (self._pick(TENANTS),), {"name": self._pick((None, None, *NAMES))}
@@ -363,7 +363,7 @@ class History(LimitKeyDraws, ScheduleDraws):
     def draw_job_family(self, tables: Tables) -> Any:
         return (self._some_id(tables),), {"tenant": self._pick(TENANTS), "limit": 10**6}
 
-    def draw_look_for_lines(self, tables: Tables) -> Any:
+    def draw_find_lines(self, tables: Tables) -> Any:
         places = [kept.place for _, kept in tables.logs.values()]
         where = LineFilter(
             tenant=self._pick(TENANTS),

@@ -43,7 +43,7 @@ from evertick.base.records.jobs import (
 from evertick.base.records.stored import Stored, text_of
 from evertick.rules.jobs.coverage import blocked
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
-from evertick.store.records.claims import START, Head, OwnJob, Share, Suspect
+from evertick.store.records.claims import START, OldestJob, OwnJob, Share, Suspect
 from evertick.store.records.pages import JobsFound, LinesFound
 from tests.store.limit_key_model import LimitKeyModel
 from tests.store.schedule_model import ScheduleModel, ScheduleTables
@@ -139,19 +139,19 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
         self.tables.stages |= {job_id: "ready" for _, job_id in due}
         return len(due)
 
-    def ready_heads(
-        self, *, others: Sequence[QueueId] = (), after: Head = START, limit: int, steps: int = 1_000
-    ) -> list[Head]:
+    def oldest_ready_jobs(
+        self, *, others: Sequence[QueueId] = (), after: OldestJob = START, limit: int, steps: int = 1_000
+    ) -> list[OldestJob]:
         first: dict[tuple[QueueId, TenantId], int] = {}
         for job in self._pending("ready"):
             place = (queue_id(job), job.tenant)
             if place > after[:2] and place[0] not in others:
                 first[place] = min(rank(job), first.get(place, rank(job)))
-        return [Head(*place, first[place]) for place in sorted(first)][: min(limit, steps)]
+        return [OldestJob(*place, first[place]) for place in sorted(first)][: min(limit, steps)]
 
-    def new_heads(self, known: Sequence[Head], *, others: Sequence[QueueId]) -> list[Head]:
-        places = {head[:2] for head in known}
-        return [head for head in self.ready_heads(others=others, limit=1_000) if head[:2] not in places]
+    def oldest_new_jobs(self, known: Sequence[OldestJob], *, others: Sequence[QueueId]) -> list[OldestJob]:
+        places = {first[:2] for first in known}
+        return [first for first in self.oldest_ready_jobs(others=others, limit=1_000) if first[:2] not in places]
 
     def queue_name(self, queue: QueueId) -> tuple[str, str] | None:
         return next(((job.pool, job.name) for job in self._pending("ready") if queue_id(job) == queue), None)
@@ -161,8 +161,8 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
     ) -> list[Claim]:
         behind = [
             sorted((rank(job), job.id) for job in self._pending("ready")
-                   if (queue_id(job), job.tenant) == head[:2] and rank(job) >= head.rank)[:limit]
-            for head, limit in shares
+                   if (queue_id(job), job.tenant) == first[:2] and rank(job) >= first.rank)[:limit]
+            for first, limit in shares
         ]  # fmt: skip
         in_turn = [self.tables.jobs[each[1]] for turn in zip_longest(*behind) for each in turn if each is not None]
         sizes = list(accumulate(len(job.args.encode()) for job in in_turn))
@@ -261,7 +261,7 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
         ]
         return (found[::-1] if newest_first else found)[:limit]
 
-    def look_for_jobs(
+    def find_jobs(
         self, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
     ) -> JobsFound:
         found = self.list_jobs(where, limit=limit + 1, after=after, newest_first=newest_first)
@@ -322,7 +322,7 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
         assert len(found) <= limit, "which ones are left out is not said"
         return [job_id, *sorted(found[1:])]
 
-    def look_for_lines(
+    def find_lines(
         self, where: LineFilter, *, limit: int, after: LinePosition | None = None, newest_first: bool = False
     ) -> LinesFound:
         def is_meant(tenant: TenantId, kept: StoredLine) -> bool:

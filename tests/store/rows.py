@@ -131,12 +131,12 @@ def claim_in(
 ) -> list[Claim]:
     """Claim a tenant's ready jobs, those of `app.notify` as actions and the others as mutations."""
     others = [queue_of(DEFAULT_POOL, "app.notify")] if kind is MUTATION else []
-    heads = [head for head in tx.ready_heads(others=others, limit=1_000) if head.tenant == tenant]
+    oldest = [first for first in tx.oldest_ready_jobs(others=others, limit=1_000) if first.tenant == tenant]
     if kind is ACTION:
-        heads = [head for head in heads if tx.queue_name(head.queue) == (DEFAULT_POOL, "app.notify")]
+        oldest = [first for first in oldest if tx.queue_name(first.queue) == (DEFAULT_POOL, "app.notify")]
     claims: list[Claim] = []
-    for head in sorted(heads, key=lambda head: head.rank) if limit else ():
-        share = Share(head, limit - len(claims))
+    for first in sorted(oldest, key=lambda first: first.rank) if limit else ():
+        share = Share(first, limit - len(claims))
         if share.limit:
             claims += tx.claim_jobs([share], kind=kind, worker_id=worker_id, now=NOW, bytes_max=10**9)
     return claims

@@ -46,7 +46,7 @@ RARE: Final = (
 
 DRAWN: Final = (Jobs, Claims, Documents, Workers)
 UNDRAWN: Final = {
-    "reschedule_job", "cancel_jobs", "new_heads", "suspects", "document_tables", "count_documents",
+    "reschedule_job", "cancel_jobs", "oldest_new_jobs", "suspects", "document_tables", "count_documents",
 }  # fmt: skip
 """Methods of these that histories draw seldom or never; they have tests of their own."""
 

@@ -22,7 +22,7 @@ MISSED: Final = json.dumps(["catch_up_window", "buffer_full"])
 STATES: Final = json.dumps(["success", "failed", "canceled"])
 POOLS: Final = ("default", "mail", "pdf")
 NAMES: Final = json.dumps(["app.destruct", "app.notify"])
-COMES: Final = {"now": NOW, "start": NOW, "until": at(60_000), "span": 10_000, "limit": 100, "look": 100}
+COMES: Final = {"now": NOW, "start": NOW, "until": at(60_000), "span": 10_000, "limit": 100, "scan_max": 100}
 
 ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "activity_by_minute": ({"tenant": "default", "name": "app.notify", "since": at(-60_000)}, {"activity_pkey"}),
@@ -41,7 +41,7 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"jobs_ready", "jobs_by_limit_key", "jobs_waiting", "jobs_suspect"},
     ),
     "stuck_runs": (
-        {"tenants": json.dumps(["default", "acme"]), "until": at(60_000), "look": 100, "limit": 10},
+        {"tenants": json.dumps(["default", "acme"]), "until": at(60_000), "scan_max": 100, "limit": 10},
         {"jobs_waiting"},
     ),
     "overdue_schedules": (
@@ -50,14 +50,14 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     ),
     "failing_schedules": ({"limit": 100}, {"schedules_failing"}),
     "missed_occurrences": (
-        {"tenant": None, "since": at(-600_000), "limit": 100, "look": 100},
+        {"tenant": None, "since": at(-600_000), "limit": 100, "scan_max": 100},
         {"schedules_missed", "occurrences_pkey"},
     ),
     "next_due": ({"tenant": "default", "limit": 100}, {"jobs_waiting"}),
     "trouble": (
         {"tenant": "default", "reasons": MISSED, "hour_ago": at(-60_000), "day_ago": at(-600_000), "limit": 101}
-        | {"shown": 20, "runs": 5, "looked_at": 100, "month_ago": at(-900_000), "many": 9}
-        | {"stuck_until": at(60_000), "stuck_look": 100, "stuck_most": 10, "late_at": at(-10_000), "now": NOW},
+        | {"shown": 20, "runs": 5, "paused_max": 100, "month_ago": at(-900_000), "many": 9}
+        | {"stuck_until": at(60_000), "stuck_scan_max": 100, "stuck_most": 10, "late_at": at(-10_000), "now": NOW},
         {
             "history_failed",
             "history_pkey",
@@ -82,7 +82,7 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"occurrences_by_reason"},
     ),
     "evaluated_before": ({"moments": json.dumps([at(-600_000), at(-60_000)])}, {"occurrences_decided"}),
-    "samples": ({"tenant": "default", "names": NAMES, "beside": 9}, {"history_by_name"}),
+    "samples": ({"tenant": "default", "names": NAMES, "others": 9}, {"history_by_name"}),
     "coming": ({"tenant": "default", **COMES}, {"schedules_by_next", "jobs_waiting"}),
     "found_jobs": (
         {
@@ -91,8 +91,8 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
             "beyond": "job_1",
             "names": NAMES,
             "states": STATES,
-            "beside_state": 99,
-            "beside_name": 49,
+            "others_state": 99,
+            "others_name": 49,
             "limit": 10,
         },
         {"history_by_key", "history_by_state", "history_pkey", "jobs_key", "jobs_by_name", "jobs_pkey"},
@@ -190,7 +190,13 @@ def test_sqlite_reads_an_index(sqlite_store: Store, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "most"),
-    [("due_jobs", "limit"), ("next_due", "limit"), ("coming", "limit"), ("coming", "look"), ("found_jobs", "limit")],
+    [
+        ("due_jobs", "limit"),
+        ("next_due", "limit"),
+        ("coming", "limit"),
+        ("coming", "scan_max"),
+        ("found_jobs", "limit"),
+    ],
 )
 def test_a_look_costs_sqlite_what_it_looks_at(sqlite_store: Store, name: str, most: str) -> None:
     few, _ = sqlite_steps(sqlite_store, name, ASKED[name][0] | {most: 10})

@@ -53,7 +53,7 @@ OWN_INDEXES: Final = (
     "schedule_history_",
     "schedules_",
 )
-SORT_THE_FEW: Final = {"reach_runs", "new_heads", "list_lines_of_jobs desc", "cancel_jobs", "list_waiting"}
+SORT_THE_FEW: Final = {"reach_runs", "oldest_new_jobs", "list_lines_of_jobs desc", "cancel_jobs", "list_waiting"}
 """They sort the few rows that they are asked for: so that no two transactions wait for each other, or to find gaps.
 What `list_waiting` may sort lies before the end of a look, which `edge_waiting` has found."""
 TABLES: Final = {"workflow_runs", "workflow_journal", "workflow_inbox", "workflow_types", "workflow_attributes"}
@@ -232,15 +232,15 @@ WAITING: Final = LISTED | {
 UPCOMING: Final = {name: (WAITING, {"jobs_waiting"}) for name in ("list_waiting", "edge_waiting")}
 ONLY_POSTGRES: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     **UPCOMING,
-    "new_heads": ({"queues": [5], "tenants": ["default"], "others": [1, 2]}, {"jobs_ready"}),
-    "ready_heads": ({"others": [1, 2], "queue": 0, "tenant": "", "limit": 10, "steps": 10}, {"jobs_ready"}),
+    "oldest_new_jobs": ({"queues": [5], "tenants": ["default"], "others": [1, 2]}, {"jobs_ready"}),
+    "oldest_ready_jobs": ({"others": [1, 2], "queue": 0, "tenant": "", "limit": 10, "steps": 10}, {"jobs_ready"}),
     "claim_ids": (
         {"ids": json.dumps([job_id(1)]), "kind": "mutation", "worker_id": "w", "now": NOW},
         {"jobs_pkey", "bodies_pkey"},
     ),
     "held_keys": ({"queue": 0, "tenant": "", "key": "", "limit": 10}, {"jobs_by_limit_key"}),
     "release_held": (
-        {"rows": json.dumps([{"queue": KEYED, "tenant": "default", "key": "key_1", "room": 2}])},
+        {"rows": json.dumps([{"queue": KEYED, "tenant": "default", "key": "key_1", "capacity": 2}])},
         {"jobs_by_limit_key", "jobs_pkey"},
     ),
     "list_tenants": (
@@ -275,13 +275,13 @@ ONLY_SQLITE: Final[Mapping[str, tuple[Any, set[str]]]] = {
         {"documents_pkey", "history_by_state", "jobs_by_name", "schedules_in_order", "tenant_limits_pkey"},
     ),
     "tenant_usage": (USED, {"jobs_by_name", "schedules_in_order"}),
-    "ready_heads": (
+    "oldest_ready_jobs": (
         {"others": "[1, 2]", "queue": 0, "tenant": "", "limit": 10, "steps": 10},
         {"jobs_ready", "jobs_pkey"},
     ),
     "held_keys": ({"queue": 0, "tenant": "", "key": "", "limit": 10}, {"jobs_by_limit_key", "jobs_pkey"}),
     "release_held": (
-        {"queue": KEYED, "tenant": "default", "key": "key_1", "room": 2},
+        {"queue": KEYED, "tenant": "default", "key": "key_1", "capacity": 2},
         {"jobs_by_limit_key", "jobs_pkey"},
     ),
     "pool_holds": ({"pools": json.dumps(["default", "mail"])}, {"pool_limits_pkey"}),
@@ -524,7 +524,7 @@ def test_a_list_of_all_that_is_to_be_done_costs_postgresql_a_page_of_each_functi
 
 
 def test_the_queues_of_due_jobs_cost_sqlite_a_step_each(sqlite_store: Store) -> None:
-    steps, found = sqlite_steps(sqlite_store, "due_queues", {"tenant": "default", "now": NOW, "look": 1_000})
+    steps, found = sqlite_steps(sqlite_store, "due_queues", {"tenant": "default", "now": NOW, "scan_max": 1_000})
 
     assert found == 2 + SUSPECTS
     assert steps < 3_000
@@ -534,7 +534,7 @@ def test_the_queues_of_due_jobs_cost_sqlite_a_step_each(sqlite_store: Store) -> 
 @pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
 def test_the_queues_of_due_jobs_cost_postgresql_a_step_each(postgres_store: Store, mode: str) -> None:
     plan = postgres_plan(
-        postgres_store, "due_queues", {"tenant": "default", "now": NOW, "look": 1_000}, mode=mode, run=True
+        postgres_store, "due_queues", {"tenant": "default", "now": NOW, "scan_max": 1_000}, mode=mode, run=True
     )
 
     assert plan["Actual Rows"] == 2 + SUSPECTS
@@ -638,8 +638,8 @@ def is_harmless(line: str) -> bool:
             "SCAN family",
             "SCAN first",
             "SCAN found",
-            "SCAN head",
             "SCAN held",
+            "SCAN oldest",
             "SCAN ready",
             "SCAN holders",
             "SCAN names",
@@ -704,11 +704,11 @@ def test_a_claim_costs_sqlite_the_same_beside_thousands_of_other_jobs(sqlite_sto
 
 
 def test_a_look_costs_sqlite_a_step_a_head_and_a_step_a_queue_of_others(sqlite_store: Store) -> None:
-    look = ONLY_SQLITE["ready_heads"][0] | {"limit": 100, "steps": 100}
+    look = ONLY_SQLITE["oldest_ready_jobs"][0] | {"limit": 100, "steps": 100}
     notify = queue_of("default", "app.notify")
 
-    steps, found = sqlite_steps(sqlite_store, "ready_heads", look)
-    passing, own = sqlite_steps(sqlite_store, "ready_heads", look | {"others": json.dumps([QUEUE])})
+    steps, found = sqlite_steps(sqlite_store, "oldest_ready_jobs", look)
+    passing, own = sqlite_steps(sqlite_store, "oldest_ready_jobs", look | {"others": json.dumps([QUEUE])})
 
     assert found == TENANTS + 1
     assert steps < 150 * found
@@ -756,7 +756,7 @@ def test_a_release_makes_postgresql_read_only_its_keys(postgres_url: str) -> Non
     jobs = [new_job(n, name="app.keyed", limit_key=f"key_{n // 20}") for n in range(1, 6_000)]
     store.write(lambda tx: tx.insert_jobs(jobs))
     store.write(lambda tx: tx.hold_jobs([job.id for job in jobs[:399]]))
-    rows = [{"queue": KEYED, "tenant": "default", "key": f"key_{n}", "room": 1} for n in range(20)]
+    rows = [{"queue": KEYED, "tenant": "default", "key": f"key_{n}", "capacity": 1} for n in range(20)]
 
     plan = postgres_plan(store, "release_held", {"rows": json.dumps(rows)}, mode="force_generic_plan", run=True)
 
@@ -770,11 +770,11 @@ def buffers(plan: Mapping[str, Any]) -> int:
     return int(plan["Shared Hit Blocks"]) + int(plan["Shared Read Blocks"])
 
 
-def claim_of(*heads: tuple[str, int], limit: int = 100) -> dict[str, Any]:
-    """The parameters of a claim behind heads: a tenant and a rank each."""
+def claim_of(*oldest: tuple[str, int], limit: int = 100) -> dict[str, Any]:
+    """The parameters of a claim behind the oldest jobs: a tenant and a rank each."""
     return {
-        "queues": [QUEUE] * len(heads), "tenants": [tenant for tenant, _ in heads],
-        "ranks": [rank for _, rank in heads], "limits": [limit] * len(heads), "now": NOW, "bytes": 10**9,
+        "queues": [QUEUE] * len(oldest), "tenants": [tenant for tenant, _ in oldest],
+        "ranks": [rank for _, rank in oldest], "limits": [limit] * len(oldest), "now": NOW, "bytes": 10**9,
         "kind": "mutation", "worker_id": "w",
     }  # fmt: skip
 
@@ -840,11 +840,11 @@ def test_a_deep_page_of_an_index_costs_postgresql_no_more_than_the_first(postgre
 
 @pytest.mark.postgres
 def test_a_look_costs_postgresql_a_step_a_head_and_a_step_a_queue_of_others(postgres_store: Store) -> None:
-    look = ONLY_POSTGRES["ready_heads"][0] | {"limit": 100, "steps": 100}
+    look = ONLY_POSTGRES["oldest_ready_jobs"][0] | {"limit": 100, "steps": 100}
 
-    whole = postgres_plan(postgres_store, "ready_heads", look, mode="force_generic_plan", run=True)
+    whole = postgres_plan(postgres_store, "oldest_ready_jobs", look, mode="force_generic_plan", run=True)
     others = look | {"others": [QUEUE]}
-    passing = postgres_plan(postgres_store, "ready_heads", others, mode="force_generic_plan", run=True)
+    passing = postgres_plan(postgres_store, "oldest_ready_jobs", others, mode="force_generic_plan", run=True)
 
     assert whole["Actual Rows"] == TENANTS + 1
     assert buffers(whole) <= (TENANTS + 1) * 12

@@ -111,7 +111,7 @@ def test_a_run_that_really_went_on_kept_them_from_starting(world: World) -> None
     """The database is away, and the worker lives: the run of 1 goes on until minute 5."""
     report = world.schedule(every=minutes(1), takes=minutes(4))
     world.advance(seconds(90))
-    with world.database_away():
+    with world.database_unavailable():
         world.advance(minutes(2))
     world.advance(minutes(2))
 

@@ -438,7 +438,7 @@ def test_a_killed_worker_gets_no_last_word(world: OpenWorld) -> None:
 
 def test_while_the_database_is_away_nobody_reaches_it(world: OpenWorld) -> None:
     w = world(app)
-    with w.database_away():
+    with w.database_unavailable():
         with pytest.raises(DatabaseUnavailable):
             w.call(note, "x")
         with pytest.raises(DatabaseUnavailable):

@@ -102,7 +102,7 @@ class OutageView(Schema):
 
     No worker evaluated schedules from `start`, the first missed time that is known, to `end`. The workers went in the
     span between `last_evaluated`, when one last evaluated a time of any schedule, and `start`. `missed` times of
-    `schedules` schedules were missed in it, and `made_up` of them were started or queued since, by backfills or
+    `schedules` schedules were missed in it, and `caught_up` of them were started or queued since, by backfills or
     triggers; `more` if there are more than these.
     """
 
@@ -110,7 +110,7 @@ class OutageView(Schema):
     end: Moment
     last_evaluated: Moment | None = None
     missed: int
-    made_up: int
+    caught_up: int
     schedules: int
     more: bool
 
@@ -174,16 +174,16 @@ class ActivityView(Schema):
 class ComingView(Schema):
     """What will start, by buckets of `bucket_ms` from `start` on: `starts` of schedules, and `jobs` that are due then.
 
-    `looked_at` schedules were counted, those due first; `complete` is False if there are more, or more different specs
-    than are read. Jitter is left out. `jobs` are those that wait for their time, without runs of workflows;
-    `all_jobs` is False if more wait than were read, which are the first of all tenants.
+    `schedules` is how many schedules were counted, those due first; `complete` is False if there are more, or more
+    different specs than are read. Jitter is left out. `jobs` are those that wait for their time, without runs of
+    workflows; `all_jobs` is False if more wait than were read, which are the first of all tenants.
     """
 
     start: Moment
     bucket_ms: int
     starts: tuple[int, ...]
     jobs: tuple[int, ...]
-    looked_at: int
+    schedules: int
     complete: bool
     all_jobs: bool
 

@@ -100,7 +100,7 @@ class AuditCounts(Schema):
     late: int
     skipped: int
     missed: int
-    made_up: int = 0
+    caught_up: int = 0
     blocked: int
     waiting: int
     unrecorded: int
@@ -118,7 +118,7 @@ class AuditReport(Schema):
 
     The lists are in order, each cut to the limit; the counts of rows are not. `complete` is False if there was too much
     to check all of it. `missed` are times that nothing has caught up yet; those that a trigger or a backfill has
-    started since are only counted, as `made_up`. `blocked` are runs that have not begun, because no live worker runs
+    started since are only counted, as `caught_up`. `blocked` are runs that have not begun, because no live worker runs
     their function; they are counted as started or late, too. `unreadable` are the schedules whose times are not known,
     because this release cannot read them: they do not run.
     """
@@ -149,8 +149,8 @@ class AuditReport(Schema):
     missed_count = NumberIn(
         "counts.missed", "How many occurrences should have run and did not, nor anything in their place."
     )
-    made_up_count = NumberIn(
-        "counts.made_up", "How many occurrences were missed, and caught up since by a trigger or a backfill."
+    caught_up_count = NumberIn(
+        "counts.caught_up", "How many occurrences were missed, and caught up since by a trigger or a backfill."
     )
     skipped_count = NumberIn("counts.skipped", "How many occurrences a policy skipped.")
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol, Self
 from evertick.base.errors import Misuse
 from evertick.base.ids import WorkerId
 from evertick.base.instants import MILLISECOND
-from evertick.engine.runtime.event_loop import a_loop_runs_here, begun_anew, program_set_aside, run_to_end
+from evertick.engine.runtime.event_loop import a_loop_runs_here, program_frozen, rerun_if_cancelled, run_to_end
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.runtime.stop_requests import StopRequests
 
@@ -113,7 +113,7 @@ class Running:
                 """Whether the program is ending: asyncio then cancels all its tasks, also the one that began this."""
                 return entered_by is None or entered_by.done() or entered_by.cancelling() > 0
 
-            task = asyncio.create_task(begun_anew(workers.run, program_ends), name="evertick worker")
+            task = asyncio.create_task(rerun_if_cancelled(workers.run, program_ends), name="evertick worker")
             task.add_done_callback(_log_error)
             self._on_loop = workers, task
         return self
@@ -337,7 +337,7 @@ def serve(
             started()
         elif stopper.asked:
             worker.stop(now=stopper.at_once)
-        with program_set_aside():
+        with program_frozen():
             await worker.run()
 
     try:
@@ -356,7 +356,11 @@ def run_until_stopped(app: Served, *, pools: Iterable[str] = ()) -> None:
     stopper = Stopper()
     try:
         serve(
-            app, stopper, drain_ms=app.settings.drain // MILLISECOND, pools=pools, started=stopper.requests.hear_signals
+            app,
+            stopper,
+            drain_ms=app.settings.drain // MILLISECOND,
+            pools=pools,
+            started=stopper.requests.handle_signals,
         )
     finally:
         stopper.requests.over()

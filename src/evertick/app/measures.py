@@ -211,7 +211,7 @@ def _read(transaction: Transaction, app: "App") -> _Read:
         transaction.next_wake(),
         transaction.count_unreadable(limit=UNREADABLE_MAX),
         transaction.failing_schedules(limit=most),
-        transaction.missed_occurrences(None, since=since, limit=most, look=NEWEST_MAX),
+        transaction.missed_occurrences(None, since=since, limit=most, scan_max=NEWEST_MAX),
     )
 
 

@@ -75,7 +75,7 @@ def page_of_jobs(
     With filters that no index supports, a page searches a few thousand jobs, so it may have few jobs, or none. It also
     ends when their arguments and results have PAGE_CHARS_MAX characters.
     """
-    found = transaction.look_for_jobs(where, limit=limit, after=after, newest_first=newest_first)
+    found = transaction.find_jobs(where, limit=limit, after=after, newest_first=newest_first)
     jobs, is_cut = _with_bodies(transaction, where.tenant, [job.id for job in found.jobs])
     return jobs, jobs[-1].id if is_cut else found.after
 
@@ -84,7 +84,7 @@ def page_of_waiting(
     transaction: Transaction, where: JobFilter, *, limit: int, after: JobPosition | None = None
 ) -> tuple[list[Job], JobPosition | None]:
     """Like `page_of_jobs`, for the jobs that wait for their time, the soonest first."""
-    found = transaction.look_for_waiting(where, limit=limit, after=after)
+    found = transaction.find_waiting(where, limit=limit, after=after)
     jobs, is_cut = _with_bodies(transaction, where.tenant, [job.id for job in found.jobs])
     return jobs, JobPosition(jobs[-1].due_at, jobs[-1].id) if is_cut else found.after
 
@@ -109,7 +109,7 @@ def job_pages(
     after: str | None = None
     count = 0
     while count < limit:
-        page, after = transaction.look_for_jobs(where, limit=PAGE_MAX, after=after, newest_first=newest_first)
+        page, after = transaction.find_jobs(where, limit=PAGE_MAX, after=after, newest_first=newest_first)
         yield page
         count += len(page)
         if after is None:

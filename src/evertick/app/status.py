@@ -122,7 +122,7 @@ def status_of(
 
 def _missed(transaction: Transaction, tenant: TenantId | None, now: Instant) -> list[ScheduleTrouble]:
     since = Instant(now - DAY_MS)
-    return transaction.missed_occurrences(tenant, since=since, limit=MISSED_MAX, look=NEWEST_MAX)
+    return transaction.missed_occurrences(tenant, since=since, limit=MISSED_MAX, scan_max=NEWEST_MAX)
 
 
 def _isolation(transaction: Transaction, tenants: Sequence[TenantId]) -> str | None:

@@ -57,12 +57,12 @@ def backup(file: Path, force: bool, db: str | None, out: OutputOptions) -> None:
 
 def _refuse_files_in_use(file: Path, source: Path) -> None:
     """Raise Misuse if `file` is the database, or belongs to it or to another one, under whatever name."""
-    from evertick.store.sqlite.engine_lock import companions_of, database_beside
+    from evertick.store.sqlite.engine_lock import companions_of, database_of_companion
 
     if is_one_file(file, source):
         raise Misuse(f"{file} is the database itself")
     own = any(is_one_file(file, each) for each in companions_of(source))
-    database = source if own else database_beside(file) or database_beside(file.resolve())
+    database = source if own else database_of_companion(file) or database_of_companion(file.resolve())
     if database is not None:
         raise Misuse(f"{file} belongs to the database {database}, which would be destroyed; choose another name")
 

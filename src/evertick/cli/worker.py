@@ -115,7 +115,7 @@ def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
         stopper = Stopper()
 
         def started() -> None:
-            stopper.requests.hear_signals()
+            stopper.requests.handle_signals()
             if flags.health is not None:
                 state = WorkerHealth(stopper, store)
                 health.append(HealthServer(*flags.health, live=state.live, ready=state.ready, metrics=metrics))

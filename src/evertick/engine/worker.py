@@ -54,7 +54,7 @@ class Worker:
             CancellationLoop(deps, self.actions),
         ]
         action_logs = ActionLogs(deps, running=self.actions.running_logs)
-        self.actions.on_line = action_logs.tell
+        self.actions.on_line = action_logs.notify
         self._maintenance: list[Loop] = [
             action_logs, Pruner(deps), BlockedJobs(deps), UnreadableSchedules(deps)
         ]  # fmt: skip
@@ -130,7 +130,7 @@ class Worker:
     async def _run_loops(self) -> None:
         loop = asyncio.get_running_loop()
         poke = partial(call_in_loop, loop, self.poke)
-        unlisten = self._deps.store.listen(poke if self._deps.store.single_engine else partial(self._hear, poke))
+        unlisten = self._deps.store.listen(poke if self._deps.store.single_engine else partial(self._notify, poke))
         loops = [*self._claiming, self.actions.ends, *self._maintenance, self._activity]
         tasks = [asyncio.create_task(each.run(), name=f"loop {each.name}") for each in loops]
         stopped = asyncio.create_task(self._stopped.wait(), name="stop")
@@ -155,10 +155,10 @@ class Worker:
     def _concerned(self, notifications: Notifications) -> list[Loop]:
         return [loop for loop in self._claiming if not notifications.isdisjoint(loop.subscribes)]
 
-    def _hear(self, poke: Callable[[Notifications], object], notifications: Notifications) -> None:
-        """Notify loops in any thread: a claim in progress may see the news before the event loop calls `poke`."""
+    def _notify(self, poke: Callable[[Notifications], object], notifications: Notifications) -> None:
+        """Notify loops in any thread: a claim in progress may find new jobs before the event loop calls `poke`."""
         for loop in self._concerned(notifications):
-            loop.hear()
+            loop.notify()
         poke(notifications)
 
     def _cancel_actions(self) -> None:

@@ -1,1 +1,1 @@
-"""Store: what is true. One contract, two databases, one test suite for all."""
+"""Store: the state of the app. One contract, two databases, one test suite for both."""

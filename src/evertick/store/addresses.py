@@ -1,4 +1,4 @@
-"""Addresses of databases: how they are shown, and what can be said of one that is none."""
+"""Addresses of databases: how they are shown, and the errors of malformed ones."""
 
 import re
 from typing import Final
@@ -8,25 +8,25 @@ from evertick.base.errors import InvalidDatabaseUrl
 
 _KIND: Final = r"(?:(?:postgres(?:ql)?|sqlite):/{0,2}|[\w+.-]+://)"
 _USER: Final = re.compile(rf"\A((?:{_KIND}|(?!{_KIND}))/*[^:@/?#]*:).*(?=@)", re.DOTALL)
-"""What is between the first colon after the kind and the last @ is a password, whatever signs are in it."""
+"""The text between the first colon after the kind and the last @ is a password, whatever characters it has."""
 _SECRETS: Final = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
-"""The parameters of libpq that hold a secret; its other ones are names of files, servers and ways."""
+"""The parameters of libpq that contain a secret; its other ones are names of files, servers and methods."""
 _NAMES: Final = "|".join("".join(f"(?:{sign}|%{ord(sign):02x})" for sign in each) for each in _SECRETS)
-"""Each sign may be percent-encoded."""
+"""Each character may be percent-encoded."""
 _PARAMETER: Final = re.compile(rf"((?<![\w%])(?:{_NAMES})\s*=).*?(?=[\s&]\s*[\w%]+\s*=|\Z)", re.DOTALL | re.IGNORECASE)
 _NEEDS_ESCAPE: Final = re.compile(r"[@\s]|%(?![0-9A-Fa-f]{2})")
 
 
 def shown(url: str) -> str:
-    """The address as it may be printed: without the password, also where its signs make it no address."""
+    """The address as it may be printed: without the password, even if that makes the address invalid."""
     return _PARAMETER.sub(r"\1***", _USER.sub(r"\1***", url))
 
 
 def postgres_parts(url: str) -> SplitResult:
     """The parts of `postgresql://...`.
 
-    Raises InvalidDatabaseUrl if it is not such an address, or if user or password have signs that need an escape: what
-    the driver said of those would quote the password.
+    Raises InvalidDatabaseUrl if it is not such an address, or if user or password have characters that need an escape:
+    the driver's error would quote the password.
     """
     try:
         parts = urlsplit(url)
@@ -44,7 +44,7 @@ def postgres_parts(url: str) -> SplitResult:
 
 
 def servers_in(url: str) -> int:
-    """How many servers an address names; with more than one, a failover is meant to be found."""
+    """The number of servers in an address; with more than one, a failover can be followed."""
     if not url.startswith(("postgresql:", "postgres:")):
         return 1
     parts = postgres_parts(url)

@@ -1,17 +1,17 @@
-"""One side of a copy: what `evertick.store.copying` needs of a database, whichever kind it is of."""
+"""One side of a copy: what `evertick.store.copying` needs from a database of either kind."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 PAGE: Final = 1_000
-"""Rows that are held in memory at a time."""
+"""Rows that are in memory at a time."""
 
 
 class Side(Protocol):
-    """A database whose tables are held: nothing else writes to them."""
+    """A database whose tables are locked: no other process writes to them."""
 
     def columns(self, table: str) -> dict[str, bool]:
-        """The names of a table's columns, each with whether it holds truth values; none if there is no such table."""
+        """The names of a table's columns, each with whether it is boolean; empty if there is no such table."""
         ...
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[Sequence[Any]]:

@@ -1,12 +1,12 @@
 """Copying: all rows of Evertick's tables from one database to another, of the same kind or not.
 
-The tables of both have the same names and columns, and the same values in them. Two things differ: SQLite keeps truth
-values as numbers, and PostgreSQL alone has `job_count_changes`, which is added up to the counts before.
+The tables of both have the same names and columns, and the same values in them. Two things differ: SQLite stores
+booleans as numbers, and only PostgreSQL has `job_count_changes`, which is added up to the counts before.
 
-It is one transaction on either side: afterwards the copy is there whole, or nothing of it is. What is written to the
-source meanwhile waits, and no worker may run on it, so the copy misses nothing.
+The copy is one transaction on either side: afterwards it is complete, or nothing of it is there. Writers of the source
+wait meanwhile, and no worker may run on it, so the copy misses nothing.
 
-Rows of workers are copied too: what a dead one held is given back by the first worker on the copy.
+Rows of workers are copied too: the first worker on the copy gives back the jobs of dead ones.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,10 +21,10 @@ from evertick.store.open import open_settled
 
 
 def copy_tables(from_url: str, to_url: str) -> dict[str, int]:
-    """Copy every row from one database into another that has none; returns how many there were, by table.
+    """Copy every row from one database into another that has none. Return the number of rows by table.
 
-    The tables of the other are made if they are not there. Raises DatabaseLocked while a worker runs on either,
-    Misuse for a database that has rows already, SchemaMismatch for a source that is not migrated, Unavailable.
+    Missing tables of the target are created. Raises DatabaseLocked while a worker runs on either, Misuse for a target
+    that has rows already, SchemaMismatch for a source that is not migrated, Unavailable.
     """
     with closing(open_settled(from_url)) as source_store:
         source_store.check_schema()
@@ -44,12 +44,12 @@ def copy_tables(from_url: str, to_url: str) -> dict[str, int]:
 
 def _side(url: str, place: str) -> AbstractContextManager[Side]:
     if url.startswith("sqlite:"):
-        from evertick.store.sqlite.copying import held_file
+        from evertick.store.sqlite.copying import locked_file
 
-        return held_file(url, place)
-    from evertick.store.postgres.copying import held_database
+        return locked_file(url, place)
+    from evertick.store.postgres.copying import locked_database
 
-    return held_database(url, place)
+    return locked_database(url, place)
 
 
 def _copied(source: Side, target: Side, table: str) -> int:

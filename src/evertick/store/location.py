@@ -1,12 +1,12 @@
-"""Places: where Evertick's tables are in a database that it shares with others.
+"""Location: where Evertick's tables are in a database that it shares with others.
 
 `postgresql://.../shop?schema=evertick` puts them into a schema, `sqlite:///shop.db?prefix=evertick_` puts the prefix
-before their names and those of their indexes. Where an address names no place they are at the usual one, the schema
-`evertick` or the prefix `evertick_`; except that a database in which they have their plain names, which nothing but
-`open_store` gives them, keeps them there (`Store.settle`).
+before their names and those of their indexes. If an address has neither, they are at the usual place, the schema
+`evertick` or the prefix `evertick_`. But if a database has them with plain names, which only `open_store` gives them,
+they stay there (`Store.settle`).
 
-Statements and migrations are written with plain names. `placed` changes their texts once, when they are loaded; a
-migration on PostgreSQL runs with the schema as its search path instead.
+Statements and migrations are written with plain names. `placed` changes their texts once, when they are loaded. A
+migration on PostgreSQL instead runs with the schema as its search path.
 """
 
 import re
@@ -21,17 +21,17 @@ from evertick.store.addresses import postgres_parts
 DIALECTS: Final = ("sqlite", "postgres")
 USUAL_PLACES: Final = {"sqlite": "evertick_", "postgres": "evertick"}
 PREFIX: Final = "?prefix="
-"""What separates the file from the prefix in an address of SQLite."""
+"""The separator of the file and the prefix in an address of SQLite."""
 PLAIN_META: Final = "evertick_meta"
-"""What the table `meta` is called in a SQLite file in which the other tables have plain names."""
+"""The name of the table `meta` in a SQLite file in which the other tables have plain names."""
 NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,30}")
-"""A name that needs no quotes, and with those of tables and indexes is short enough for PostgreSQL."""
+"""A name that needs no quotes, and together with those of tables and indexes is short enough for PostgreSQL."""
 
 
 def place_of(url: str) -> str:
-    """The schema or the prefix that an address names; empty if it names none.
+    """The schema or the prefix of an address; empty if it has none.
 
-    Raises InvalidDatabaseUrl for one that is not 1 to 31 small letters, digits and `_`.
+    Raises InvalidDatabaseUrl for one that is not 1 to 31 lower-case letters, digits and `_`.
     """
     if url.startswith("sqlite:"):
         _, separator, place = url.partition(PREFIX)
@@ -48,7 +48,7 @@ def place_of(url: str) -> str:
 
 
 def placed(text: str, dialect: str, place: str) -> str:
-    """A statement, or several, with the tables and indexes of Evertick's at a place."""
+    """A statement, or several, with Evertick's tables and indexes at a place."""
     if not place:
         return text
     tables, columns, indexes = _patterns()
@@ -59,7 +59,7 @@ def placed(text: str, dialect: str, place: str) -> str:
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """Where a table is named as such, where a column by its table, and where an index is."""
+    """The patterns of a table's name, of a table before a column, and of an index."""
     names = "|".join(sorted(own_tables(), key=len, reverse=True))
     before = r"from|into|join|update|copy|using|table|index \w+\s+on"
     return (

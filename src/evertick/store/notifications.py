@@ -1,4 +1,4 @@
-"""Notifications: what a commit made worth a look, for the loops of workers."""
+"""Notifications: what a commit changed, so that the loops of workers poll."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -8,7 +8,7 @@ from evertick.base.records.jobs import FunctionKind
 
 
 class Notification(StrEnum):
-    """What a commit made worth a look."""
+    """What a commit changed."""
 
     MUTATION = "mutation"
     """A mutation is due soon."""
@@ -21,12 +21,12 @@ class Notification(StrEnum):
     STOP = "stop"
     """A running job was asked to stop."""
     GATEWAY = "gateway"
-    """A gateway has something to fetch, has replied, or is to be looked at."""
+    """A gateway has a request to fetch, has replied, or must be synced."""
 
 
 Notifications = frozenset[Notification]
 EVERYTHING: Final[Notifications] = frozenset(Notification)
-"""For who cannot know what was changed."""
+"""For senders that do not know what was changed."""
 Listener = Callable[[Notifications], object]
 
 DUE: Final = {

@@ -11,9 +11,9 @@ _EXAMPLES: Final = "sqlite:///FILE or postgresql://USER@HOST/DATABASE"
 
 
 def open_settled(url: str) -> Store:
-    """The store behind an address, its tables at the usual place if the address names none (see `Store.settle`).
+    """The store of an address, with its tables at the usual place if the address has none (see `Store.settle`).
 
-    Raises what `open_store` raises, Unavailable, and SchemaMismatch.
+    Raises the errors of `open_store`, Unavailable, and SchemaMismatch.
     """
     store = open_store(url)
     try:
@@ -25,8 +25,8 @@ def open_settled(url: str) -> Store:
 
 
 def open_store(url: str) -> Store:
-    """The store behind an address, exactly: without a place in it tables have their plain names. Nothing is created or
-    migrated yet, but SQLite's file.
+    """The store of an address, exactly: without a place in it, tables have their plain names. Nothing is created or
+    migrated yet, except SQLite's file.
 
     Raises InvalidDatabaseUrl if the address is not understood or its driver is not installed.
     """

@@ -1,17 +1,17 @@
 """Migrations: numbered files that take the schema from any earlier version to this one.
 
-The database keeps two numbers. Its *version* is that of the last step; a release needs at least the version of its own
-last step, and says `evertick migrate` where that is missing. Its *oldest code* is the version of the oldest release
-that may use it; an older one refuses to, and says that it must be upgraded.
+The database stores two numbers. Its *version* is that of the last step; a release needs at least the version of its own
+last step, and otherwise tells the user to run `evertick migrate`. Its *oldest code* is the version of the oldest
+release that may use it; an older one refuses, and tells the user to upgrade it.
 
 So releases can overlap. A step that only *expands* the schema (a new table, a column with a default, an index) begins
-with the line `-- oldest code: N` and lets code of version N go on beside the new one; what that code needs is
-*contracted* away by a step of a later release, when N is no longer in use. A step without the line is for code of its
-own version or later.
+with the line `-- oldest code: N` and lets code of version N run together with the new one. A step of a later release
+*contracts* what that code needs, when N is no longer in use. A step without the line is for code of its own version or
+later.
 
-Below the line `-- afterwards:` of a file for PostgreSQL stand statements that cannot run in a transaction: indexes
-built or dropped `concurrently`, so that no one waits for them. The step's version is reached when they are done. A
-process that dies between them leaves off where the next `migrate` goes on.
+Statements below the line `-- afterwards:` of a file for PostgreSQL cannot run in a transaction: indexes built or
+dropped `concurrently`, so that no one waits for them. The step's version is reached when they are done. If a process
+dies between them, the next `migrate` continues there.
 """
 
 import re
@@ -28,11 +28,11 @@ from evertick.store.addresses import shown
 MIGRATE_CURE: Final = "run `evertick migrate`"
 MISMATCH_CURE: Final = f"{MIGRATE_CURE}, or upgrade this installation if a newer release has migrated it"
 VERSION_KEY: Final = "schema_version"
-"""Under which it keeps the version; on SQLite only beside others, else it is the file's `user_version`."""
+"""The key of the version in `meta`; on SQLite only in a shared file, otherwise it is the file's `user_version`."""
 OLDEST_KEY: Final = "oldest_code"
-"""Under which the table `meta` keeps the oldest code."""
+"""The key of the oldest code in `meta`."""
 BEGUN_KEY: Final = "begun_step"
-"""Under which it keeps the step of which only the statements afterwards are missing."""
+"""The key of a step in `meta` of which only the statements afterwards are missing."""
 
 _OLDEST: Final = re.compile(r"^-- oldest code: (\d+)$", re.MULTILINE)
 _AFTERWARDS: Final = re.compile(r"^-- afterwards:$", re.MULTILINE)
@@ -94,14 +94,14 @@ class OlderWorker(NamedTuple):
 
 
 class SchemaState(NamedTuple):
-    """How far a database has come."""
+    """The migrations of a database so far."""
 
     version: int
     """The number of its last step; 0 without a schema."""
     oldest_code: int
     """The version of the oldest code that may use it."""
     begun: int = 0
-    """The step whose transaction is done while statements afterwards are missing; 0 if there is none."""
+    """The step whose transaction is committed while statements afterwards are missing; 0 if there is none."""
 
 
 @cache
@@ -122,7 +122,7 @@ def code_version(dialect: str) -> int:
 
 
 def pending(dialect: str, state: SchemaState, *, place: str) -> tuple[Step, ...]:
-    """The steps that a database lacks for this code; `place` is the database, for words.
+    """The steps that a database lacks for this code; `place` is the database, for messages.
 
     Raises SchemaMismatch if this code is too old for the database.
     """
@@ -155,7 +155,7 @@ def _migrate(url: str) -> str:
 
 
 def shuts_out(step: Step, state: SchemaState) -> bool:
-    """Whether workers may run now that cannot use the database after a step."""
+    """Whether workers that cannot use the database after a step may run now."""
     return step.oldest_code > state.oldest_code and state.version > 0
 
 
@@ -171,25 +171,25 @@ def refuse_while_running(step: Step, older: Sequence[OlderWorker], *, place: str
 
 
 def number_of(text: str, *, place: str) -> int:
-    """The version that a database says it has. Raises SchemaMismatch if that is no number."""
+    """The version in a database's `meta`. Raises SchemaMismatch if it is no number."""
     if not text.isdecimal():
         raise SchemaMismatch(f"{place} says that its schema is version {text!r}, which is none; restore a copy of it")
     return int(text)
 
 
 def oldest_text(oldest_code: int, version: int) -> str:
-    """The oldest code as `meta` keeps it, with the version for which that was said."""
+    """The oldest code as `meta` stores it, with the schema's version."""
     return f"{oldest_code} at {version}"
 
 
 def oldest_of(text: str | None, version: int) -> int:
-    """The oldest code of a database: what was said for its version, else the code of that version."""
+    """The oldest code of a database: the stored one if it is for this version, else the version itself."""
     oldest, _, said_for = (text or "").partition(" at ")
     return int(oldest) if oldest.isdecimal() and said_for == str(version) else version
 
 
-def not_ours(place: str, step: Step, why: str) -> SchemaMismatch:
-    """What is there already stands in the way of a step."""
+def foreign_tables(place: str, step: Step, why: str) -> SchemaMismatch:
+    """The error of a step that meets tables of other programs."""
     return SchemaMismatch(
         f"{place} holds tables that evertick did not make ({step.name}: {why}); nothing was changed, "
         "give evertick a database or schema of its own"

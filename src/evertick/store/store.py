@@ -1,19 +1,19 @@
-"""The contract every store keeps: what the floors above may ask, and what they may rely on.
+"""The contract of every store: what the layers above may call, and what they may rely on.
 
-A `Store` runs *work*: a plain function over a `Transaction`. Everything the work did is there after it returned, or
-nothing of it is. `write` makes one attempt; it raises
+A `Store` runs *work*: a plain function over a `Transaction`. Either everything that the work did is committed when it
+returns, or nothing of it. `write` makes one attempt; it raises
 
 * `WriteConflict` when the transaction could not be serialized: nothing was written, running it again is safe;
-* `DatabaseUnavailable` when the database did not answer: nothing was written;
-* `OutcomeUnknown` when the connection broke during COMMIT: look the fact up (`is_held`, `find_call`), never repeat;
-* `SchemaMismatch` when a table is missing, `Misuse` for a value that the database cannot keep: nothing was written;
-* whatever the work itself raised: nothing was written.
+* `DatabaseUnavailable` when the database did not reply: nothing was written;
+* `OutcomeUnknown` when the connection broke during COMMIT: query the outcome (`is_held`, `find_call`), never repeat;
+* `SchemaMismatch` when a table is missing, `Misuse` for a value that the database cannot store: nothing was written;
+* any error that the work itself raised: nothing was written.
 
 A statement that fails spoils its transaction until `rollback_to` a savepoint made before it. A spoiled transaction
 does not commit: `write` raises that failure again even if the work hid it.
 
-Every transition repeats, in its `where`, the state it moves from, and returns what it found; so a zombie's write
-changes nothing and is told so.
+Every transition repeats the state from which it starts in its `where`, and returns what it found. So a late write of a
+dead worker changes nothing, and its caller learns that.
 """
 
 from collections.abc import Callable
@@ -30,29 +30,29 @@ T = TypeVar("T")
 
 
 class LostInFunction(DatabaseUnavailable):
-    """A statement of a function's own may be the cause: the connection was lost in one, or the server lacked what it
-    needs or could not commit what it did. Nothing is committed.
+    """The connection was lost in a function's own statement, or the server lacked what that statement needed or could
+    not commit its writes: the statement may be the cause. Nothing is committed.
     """
 
 
 class Isolation(StrEnum):
-    """How transactions see each other. SQLite's writers are always alone and whole, so there all are serializable."""
+    """How transactions see each other. On SQLite all writers are serializable."""
 
     SERIALIZABLE = "serializable"
     READ_COMMITTED = "read committed"
     """For claims and leases: they lock the rows they change."""
     EACH = "each"
-    """Each statement is a transaction by itself, so that a server is asked as seldom as can be. For what is one
-    statement mostly, and of use in parts: a claim, a job scheduled by a program.
+    """Each statement is a transaction by itself, which saves round trips. For work that is usually one statement, and
+    whose parts are useful alone: a claim, a job scheduled by a program.
     """
     RELAXED = "relaxed"
-    """EACH, and no commit waits for the disk. A power cut may forget it, but not without what came after it. For claims
-    of mutations: a forgotten one is a job that is still pending.
+    """EACH, and no commit waits for the disk. A power cut may forget it, together with all later commits. For claims of
+    mutations: a forgotten claim leaves the job pending.
     """
 
 
 VIEW_MAX_MS: Final = 10_000
-"""How long a read for people may take. A page over millions of rows that uses its index takes a few milliseconds."""
+"""Milliseconds that a read for people may take. A page over millions of rows that uses its index takes a few."""
 
 
 def took_too_long() -> LimitExceeded:
@@ -61,7 +61,7 @@ def took_too_long() -> LimitExceeded:
 
 
 class Store(Protocol):
-    """A database: runs work in transactions, and tells who else changed something."""
+    """A database: runs work in transactions, and notifies listeners of changes."""
 
     url: str
     dialect: str
@@ -75,11 +75,11 @@ class Store(Protocol):
         ...
 
     def write_failure(self, *, thorough: bool = False) -> WriteFailure | None:
-        """Why the database cannot be written although it can be reached; None if it can, as far as is known.
+        """Why the database can be read but not written; None if it can be written, as far as known.
 
-        It writes a few bytes to find out, at most every two seconds, and never waits for others that write. On a full
-        disk these may fit; `thorough` is for a process that has written nothing itself: PostgreSQL then also writes a
-        megabyte, which nothing keeps.
+        It writes a few bytes to find out, at most every two seconds, and never waits for other writers. On a full disk
+        these may fit; `thorough` is for a process that has written nothing itself: on PostgreSQL it also writes a
+        megabyte, which is not kept.
         """
         ...
 
@@ -92,20 +92,20 @@ class Store(Protocol):
         ...
 
     def view(self, work: Callable[[Transaction], T]) -> T:
-        """Like `read`, for what people look at: it makes no writer fail, and ends after VIEW_MAX_MS.
+        """Run `work` as `read` does, for people: no writer fails because of it, and it ends after VIEW_MAX_MS.
 
         Raises LimitExceeded if it takes longer, Misuse if the work writes.
         """
         ...
 
     def settle(self) -> None:
-        """Go to the usual place of Evertick's tables, if the address names none and they are not there under their
-        plain names. Call it before anything else.
+        """Use the usual place of Evertick's tables if the address has none and the database does not have them with
+        their plain names. Call it before anything else.
         """
         ...
 
     def migrate(self) -> list[str]:
-        """Bring the schema up to this code's version; returns the names of the steps taken."""
+        """Bring the schema up to this code's version. Return the names of the steps taken."""
         ...
 
     def check_schema(self) -> None:
@@ -113,13 +113,14 @@ class Store(Protocol):
         ...
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` (from any thread) with the hints of commits after which a loop should look. They may be
-        late, lost, repeated or too many. Returns a function that ends it.
+        """Call `listener` (from any thread) with the hints of commits after which a loop should poll. They may be late,
+        lost, repeated or too many. Return a function that ends it.
         """
         ...
 
     def database_now(self) -> Instant | None:
-        """The time by the database's clock; None where that is this machine's, or the store's users bring their own."""
+        """The time of the database's clock; None if that is this machine's, or the users of the store have their
+        own."""
         ...
 
     def lock_engine(self) -> None:
@@ -127,7 +128,7 @@ class Store(Protocol):
         ...
 
     def unlock_engine(self) -> None:
-        """Give that right back; nothing where it is not held."""
+        """Release that right; does nothing without it."""
         ...
 
     def close(self) -> None:

@@ -1,9 +1,8 @@
 """Write health: whether a database that can be read can also be written.
 
-A full disk, a file or a server that only reads: reads go on as if all were well while every write fails. So each store
-remembers the last write that failed for such a reason, and a few bytes are written when someone asks. These bytes
-alone prove little: on a full disk a small change can still fit. So a write that failed is believed for some seconds
-after it, also if the bytes could be written.
+On a full disk, or with a read-only file or server, reads work while every write fails. So each store remembers the last
+write that failed for such a reason, and writes a few bytes when someone asks. Their success proves little: on a full
+disk a small change can still fit. So a failed write counts for some seconds, also if the bytes could be written.
 """
 
 import threading
@@ -15,16 +14,16 @@ from evertick.base.errors import EvertickError, Unavailable
 from evertick.base.instants import Instant, to_iso
 
 PROBE_EVERY_S: Final = 2.0
-"""Who asks within this time gets what was found last."""
+"""Within this time callers get the last result."""
 BELIEVED_S: Final = 10.0
-"""How long a write that failed is believed although the probe succeeds. An engine tries again more often."""
+"""How long a failed write counts although the probe succeeds. An engine tries again more often."""
 
 E = TypeVar("E", bound=Unavailable)
 
 
 class WriteFailure(NamedTuple):
-    """Why a database cannot be written: in a few words that name no place, in full, and since how many milliseconds
-    this process knows.
+    """Why a database cannot be written: in a few words without its place, in full, and for how many milliseconds this
+    process has known.
     """
 
     reason: str
@@ -32,23 +31,23 @@ class WriteFailure(NamedTuple):
     for_ms: int
 
     def since(self, now: Instant) -> Instant:
-        """From when on this process knows it."""
+        """The instant from which on this process knows it."""
         return Instant(now - self.for_ms)
 
     def sentence(self, now: Instant) -> str:
-        """That it cannot be written, since when and why, for those who need not know where it is."""
+        """The sentence for people who need not know the place: that it cannot be written, since when and why."""
         return f"the database cannot be written since {to_iso(self.since(now))}: {self.reason}"
 
 
 def unwritable(error: E, reason: str) -> E:
-    """Marks an error: the database can be read, and cannot be written for this reason."""
+    """Mark an error: the database can be read, and cannot be written for this reason."""
     error.reason = reason
     return error
 
 
 class WriteHealth:
-    """What one process knows of its writes. `probe` writes a few bytes, or more if it is thorough; it returns False
-    if it cannot tell because others are writing, and raises as `Store.write`.
+    """The state of one process's writes. `probe` writes a few bytes, or more if it is thorough; it returns False if it
+    cannot find out because others are writing, and raises as `Store.write`.
     """
 
     def __init__(self, probe: Callable[[bool], bool]) -> None:
@@ -59,20 +58,20 @@ class WriteHealth:
         self._error: Unavailable | None = None
         self._believed_until = 0.0
         self._asked_at = {False: -PROBE_EVERY_S, True: -PROBE_EVERY_S}
-        """When it was probed last, thoroughly or at all."""
+        """When it was probed last, by `thorough`."""
 
     def note(self, error: Unavailable) -> None:
-        """A write has failed."""
+        """Record that a write has failed."""
         self._failed(error, BELIEVED_S)
 
     def failure(self, *, thorough: bool = False) -> WriteFailure | None:
         """Why the database cannot be written; None if it can, or if it cannot be reached at all."""
-        if self._asking.acquire(blocking=False):  # one asks the database, others take what was found before
+        if self._asking.acquire(blocking=False):  # one thread queries the database, others get the last result
             try:
                 if time.monotonic() - self._asked_at[thorough] >= PROBE_EVERY_S:
                     self._ask(thorough)
                     self._asked_at[False] = time.monotonic()
-                    if thorough:  # few bytes that were written just before have not answered this
+                    if thorough:  # a few bytes that were written just before do not prove enough
                         self._asked_at[True] = self._asked_at[False]
             finally:
                 self._asking.release()

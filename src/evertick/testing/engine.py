@@ -273,7 +273,7 @@ class SimulatedEngine:
             waiting_until = transaction.next_waiting_at()
             if waiting_until is not None and waiting_until < NEVER:
                 return True
-            queues = {head.queue for head in transaction.ready_heads(limit=QUEUES_MAX)}
+            queues = {head.queue for head in transaction.oldest_ready_jobs(limit=QUEUES_MAX)}
             named = [transaction.queue_name(queue) for queue in queues]
             found = [each for each in named if each is not None]
             found += [(each.pool, each.name) for each in transaction.suspects(limit=QUEUES_MAX)]

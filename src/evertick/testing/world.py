@@ -249,7 +249,7 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
         self._faults.crash(self.app.functions.resolve(function), times)
 
     @contextmanager
-    def database_away(self) -> Iterator[None]:
+    def database_unavailable(self) -> Iterator[None]:
         """While the `with` block runs, the database is unavailable to the worker and to the test."""
         self._faults.database_is_down = True
         try:

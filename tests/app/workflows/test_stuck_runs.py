@@ -109,7 +109,7 @@ def test_the_look_for_them_is_bounded(open_app: OpenApp) -> None:
     def looked(*tenants: str, look: int = 10) -> list[StuckRun]:
         until = stuck_until(after.environment.clock.now())
         whose = [TenantId(each) for each in tenants]
-        return after.environment.store.view(lambda tx: tx.stuck_runs(whose, until=until, look=look, limit=10))
+        return after.environment.store.view(lambda tx: tx.stuck_runs(whose, until=until, scan_max=look, limit=10))
 
     with Engine(after):
         until(lambda: [each.id for each in looked(DEFAULT_TENANT)] == [run_id])

@@ -161,7 +161,7 @@ class Driver:
             self._end(call, None)
         elif call.kind is CallKind.EVENT and call.due_at is not None and rng.random() < 0.5:
             self._end(call, Raised("TimeoutError", "late"))
-        elif call.due_at is not None and call.goes_on_elsewhere and rng.random() < 0.5:
+        elif call.due_at is not None and call.runs_as_job and rng.random() < 0.5:
             self._end(call, timed_out(call))
         elif rng.random() < 0.1:
             self._end(call, Raised(rng.choice(["ValueError", LOST_WORKER, "Canceled"]), "no"))

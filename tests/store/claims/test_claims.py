@@ -7,7 +7,7 @@ import pytest
 from evertick.base.ids import DEFAULT_TENANT, QueueId, TenantId, queue_of
 from evertick.base.records.jobs import Claim, JobState
 from evertick.base.records.stored import text_of
-from evertick.store.records.claims import Head, Share
+from evertick.store.records.claims import OldestJob, Share
 from evertick.store.store import Store
 from evertick.store.transaction.transaction import Transaction
 from tests.store.rows import (
@@ -171,17 +171,17 @@ def test_heads_are_tenants_with_ready_jobs_by_queue(store: Store) -> None:
         new_job(8, tenant=TenantId("waits"), due_at=at(5)),
     )
 
-    def read(**options: Any) -> list[Head]:
-        return store.read(lambda tx: tx.ready_heads(**{"limit": 10, **options}))
+    def read(**options: Any) -> list[OldestJob]:
+        return store.read(lambda tx: tx.oldest_ready_jobs(**{"limit": 10, **options}))
 
-    usual_heads = [Head(usual, TenantId(f"tenant_{n}"), at(-(n or 3) - 3)) for n in range(3)]
-    heads = sorted([*usual_heads, Head(mail, DEFAULT_TENANT, NOW)])
-    assert read() == heads
+    usual_heads = [OldestJob(usual, TenantId(f"tenant_{n}"), at(-(n or 3) - 3)) for n in range(3)]
+    oldest = sorted([*usual_heads, OldestJob(mail, DEFAULT_TENANT, NOW)])
+    assert read() == oldest
     assert read(others=[mail]) == usual_heads
-    assert read(others=[usual]) == [Head(mail, DEFAULT_TENANT, NOW)]
-    assert read(limit=2) == heads[:2]
-    assert [read(after=head, limit=2) for head in heads] == [heads[1:3], heads[2:4], heads[3:], []]
-    assert read(steps=1) == heads[:1]
+    assert read(others=[usual]) == [OldestJob(mail, DEFAULT_TENANT, NOW)]
+    assert read(limit=2) == oldest[:2]
+    assert [read(after=first, limit=2) for first in oldest] == [oldest[1:3], oldest[2:4], oldest[3:], []]
+    assert read(steps=1) == oldest[:1]
     assert store.read(lambda tx: tx.queue_name(mail)) == ("mail", "app.destruct")
     assert store.read(lambda tx: tx.queue_name(queue_of("mail", "app.other"))) is None
 
@@ -190,19 +190,19 @@ def test_new_heads_are_beside_the_known_ones(store: Store) -> None:
     mail, usual = queue_of("mail", "app.destruct"), queue_of("default", "app.destruct")
     tenants = [TenantId(name) for name in ("A", "Z", "a", "b")]  # in the order of bytes, as no language has them
     insert(store, *(new_job(n, tenant=tenant) for n, tenant in enumerate(tenants, 1)), new_job(9, pool="mail"))
-    mails, *rest = sorted([Head(mail, DEFAULT_TENANT, NOW), *(Head(usual, each, NOW) for each in tenants)])
+    mails, *rest = sorted([OldestJob(mail, DEFAULT_TENANT, NOW), *(OldestJob(usual, each, NOW) for each in tenants)])
     if mails.queue != mail:
         *rest, mails = [mails, *rest]
 
-    def new(known: list[Head], *others: QueueId) -> list[Head]:
-        return store.read(lambda tx: tx.new_heads(known, others=others))
+    def new(known: list[OldestJob], *others: QueueId) -> list[OldestJob]:
+        return store.read(lambda tx: tx.oldest_new_jobs(known, others=others))
 
     assert new([mails, *rest]) == []
     assert new(rest) == [mails]
     assert new(rest, mail) == []
     assert new([], mail, usual) == []
     for one in rest:
-        assert new([head for head in rest if head != one], mail) == [one]
+        assert new([first for first in rest if first != one], mail) == [one]
     several = new([rest[1]], mail)
     assert several
     assert {*several} <= {*rest} - {rest[1]}
@@ -223,10 +223,10 @@ def test_shares_bound_what_is_taken_behind_each_head_and_take_turns(store: Store
     small, big = TenantId("small"), TenantId("big")
     insert(store, *(new_job(n, tenant=big, due_at=at(-n), args=" " * 60) for n in range(1, 6)))
     insert(store, *(new_job(n, tenant=small, args=" " * 10) for n in range(6, 9)))
-    heads = sorted(store.read(lambda tx: tx.ready_heads(limit=9)), key=lambda head: head.tenant)
+    oldest = sorted(store.read(lambda tx: tx.oldest_ready_jobs(limit=9)), key=lambda first: first.tenant)
 
     def taken(bytes_max: int, *limits: int) -> list[int]:
-        shares = [Share(head, limit) for head, limit in zip(heads, limits, strict=True)]
+        shares = [Share(first, limit) for first, limit in zip(oldest, limits, strict=True)]
         work: list[list[Claim]] = []
 
         def look(tx: Transaction) -> None:
@@ -257,8 +257,8 @@ class Undone(Exception):
 
 
 def ranks(store: Store) -> list[int]:
-    """The rank of each head."""
-    return [head.rank for head in store.read(lambda tx: tx.ready_heads(limit=100))]
+    """The rank of each oldest job."""
+    return [first.rank for first in store.read(lambda tx: tx.oldest_ready_jobs(limit=100))]
 
 
 def claim_ready(store: Store) -> list[Claim]:

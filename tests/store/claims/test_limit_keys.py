@@ -7,7 +7,7 @@ import pytest
 
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId, queue_of
 from evertick.base.records.jobs import Claim, JobFilter, JobState, NewJob
-from evertick.store.records.claims import Head, HeldKey, LimitKey, ReadyJob
+from evertick.store.records.claims import HeldKey, LimitKey, OldestJob, ReadyJob
 from evertick.store.store import Isolation, Store
 from evertick.store.transaction.transaction import Transaction
 from tests.store.conftest import OpenStore
@@ -204,4 +204,4 @@ def test_what_another_transaction_changes_is_skipped_and_not_waited_for(open_pos
         thread.join(60)
 
     assert ready(store) == [5]
-    assert Head(QUEUE, DEFAULT_TENANT, NOW) in store.read(lambda tx: tx.ready_heads(limit=9))
+    assert OldestJob(QUEUE, DEFAULT_TENANT, NOW) in store.read(lambda tx: tx.oldest_ready_jobs(limit=9))

@@ -11,7 +11,7 @@ from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import FunctionKind, JobState, ServedFunction
 from evertick.base.records.limits import PoolLimits
-from evertick.engine.jobs.claims import HEADS_MAX, KNOWN_HEADS_MAX, LOOK_KEPT_MS, TAKEN_MS, Claimed, Claims, Room
+from evertick.engine.jobs.claims import KNOWN_QUEUES_MAX, OLDEST_MAX, POLL_KEPT_MS, TAKEN_MS, Capacity, Claimed, Claims
 from evertick.engine.runtime.metrics import Counters
 from evertick.engine.runtime.settings import Settings
 from evertick.store.store import Isolation, Store
@@ -67,9 +67,10 @@ class ALoop:
         running: dict[TenantId, int] | None = None,
     ) -> Claimed:
         """The next one."""
-        room = Room(jobs=limit, running=running or {})
+        capacity = Capacity(jobs=limit, running=running or {})
         claimed = self._store.write(
-            lambda transaction: self._claims.due(transaction, ANN, now=now, room=room), isolation=isolation
+            lambda transaction: self._claims.claim_due(transaction, ANN, now=now, capacity=capacity),
+            isolation=isolation,
         )
         self.looks += claimed.suspect_is_due is not None
         return claimed
@@ -97,12 +98,12 @@ def test_with_room_for_one_job_each_tenant_gets_its_turn(store: Store) -> None:
 
 
 def test_tenants_beyond_a_look_get_their_turn_however_much_the_others_have(store: Store) -> None:
-    fill(store, tenants=HEADS_MAX + 44, jobs=3, due_at=at(-1_000))
+    fill(store, tenants=OLDEST_MAX + 44, jobs=3, due_at=at(-1_000))
     loop = ALoop(store)
 
     served = Counter(job.tenant for n in range(20) for job in loop.claim(limit=30, now=at(n * 300)).claims)
 
-    assert len(served) == HEADS_MAX + 44
+    assert len(served) == OLDEST_MAX + 44
     assert max(served.values()) <= 3
 
 
@@ -170,7 +171,7 @@ def test_a_loop_claims_the_functions_that_its_worker_has_in_its_pools(store: Sto
         loop = ALoop(store, **options)  # type: ignore[arg-type]
 
         def work(transaction: Transaction) -> None:
-            found[:] = numbers(loop._claims.due(transaction, ANN, now=NOW, room=Room(jobs=9)).claims)
+            found[:] = numbers(loop._claims.claim_due(transaction, ANN, now=NOW, capacity=Capacity(jobs=9)).claims)
             raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):
@@ -191,7 +192,7 @@ def test_queues_of_others_cost_a_look_a_step_each(store: Store) -> None:
     steps: list[int] = []
 
     def work(transaction: Transaction) -> None:
-        loop._claims.due(transaction, ANN, now=NOW, room=Room(jobs=9))
+        loop._claims.claim_due(transaction, ANN, now=NOW, capacity=Capacity(jobs=9))
         steps.append(len(loop._claims._served.others))
 
     store.write(work)
@@ -215,16 +216,16 @@ def test_while_a_look_is_kept_a_new_tenant_is_found_beside_it(open_postgres: Ope
     assert claimed(0) == ([first, first], 1)
     assert [claimed(10) for _ in range(5)] == [([first, first], 0)] * 5
     insert(store, new_job(900, tenant=tenant(1), due_at=at(0)))
-    loop._claims.news.heard = True
+    loop._claims.newcomers.notified = True
     tenants, looks = claimed(20)
     assert (sorted(tenants), looks) == ([first, tenant(1)], 0)
-    assert claimed(LOOK_KEPT_MS) == ([first, first], 1)
+    assert claimed(POLL_KEPT_MS) == ([first, first], 1)
 
 
 @pytest.mark.postgres
 def test_beside_many_tenants_a_look_finds_a_new_action_at_once(open_postgres: OpenStore) -> None:
     store, name = open_postgres(), "app.notify"
-    busy = [tenant(number) for number in range(KNOWN_HEADS_MAX + 1)]
+    busy = [tenant(number) for number in range(KNOWN_QUEUES_MAX + 1)]
     jobs = [new_job(2 * n + k, tenant=each, name=name) for n, each in enumerate(busy) for k in range(2)]
     insert(store, *jobs)
     loop, running = ALoop(store, kind=ACTION), dict.fromkeys(busy, 2) | {TenantId("zoe"): 1}
@@ -237,7 +238,7 @@ def test_beside_many_tenants_a_look_finds_a_new_action_at_once(open_postgres: Op
     assert claimed(0) == ([busy[0]], 1)
     assert claimed(1) == ([busy[1]], 0)
     insert(store, new_job(900, tenant=TenantId("zoe"), name=name, due_at=at(0)))
-    loop._claims.news.heard = True
+    loop._claims.newcomers.notified = True
     assert claimed(2) == (["zoe"], 1)
 
 

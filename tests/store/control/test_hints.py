@@ -13,7 +13,7 @@ from evertick.store.notifications import EVERYTHING, Listener, Notification, Not
 from evertick.store.postgres import notifier as postgres_hints
 from evertick.store.postgres.notifier import PostgresNotifier, read_payload
 from evertick.store.postgres.store import PostgresStore
-from evertick.store.postgres.transaction import TOLD_LOCK
+from evertick.store.postgres.transaction import NOTIFY_LOCK
 from evertick.store.store import Isolation, Store
 from evertick.store.transaction.transaction import Transaction
 from tests.store.conftest import OpenStore
@@ -174,7 +174,7 @@ def test_of_several_single_inserts_one_at_a_time_takes_its_notification_along(op
     store, other = open_postgres(), open_postgres()
     counter, _ = listening(store)
     with psycopg.connect(store.url) as somebody:
-        somebody.execute("select pg_advisory_xact_lock(%s)", (TOLD_LOCK,))
+        somebody.execute("select pg_advisory_xact_lock(%s)", (NOTIFY_LOCK,))
 
         single_insert(other, 1)
 
@@ -214,7 +214,7 @@ def test_a_user_who_may_not_notify_inserts_all_the_same(
         try:
             single_insert(store, 1)
             monkeypatch.setattr(PostgresNotifier, "payload_due", None)  # and it is not tried again
-            store._hints.tell = lambda *args, **options: None  # type: ignore[method-assign]
+            store._hints.notify = lambda *args, **options: None  # type: ignore[method-assign]
             single_insert(store, 2)
             assert owner.execute("select count(*) from jobs").fetchone() == (2,)
         finally:

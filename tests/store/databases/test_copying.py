@@ -25,9 +25,9 @@ from evertick.store.copying import copy_tables
 from evertick.store.location import own_tables
 from evertick.store.open import open_settled
 from evertick.store.postgres import copying
-from evertick.store.postgres.copying import held_database
+from evertick.store.postgres.copying import locked_database
 from evertick.store.sqlite.address import path_of
-from evertick.store.sqlite.copying import held_file
+from evertick.store.sqlite.copying import locked_file
 from evertick.store.transaction.transaction import Transaction
 from tests.cli.desk import work_off
 from tests.cli.programs import evertick
@@ -114,7 +114,7 @@ def content(url: str) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table but `meta`, truth values as numbers."""
     with closing(open_settled(url)) as store:
         place = store.place
-    held = held_file(url, place) if url.startswith("sqlite") else held_database(url, place)
+    held = locked_file(url, place) if url.startswith("sqlite") else locked_database(url, place)
     with held as side:
         tables = [name for name in sorted(own_tables() - {"meta", "job_count_changes"}) if side.columns(name)]
         return {name: sorted(map(as_numbers, side.rows(name, sorted(side.columns(name)))), key=repr) for name in tables}
@@ -245,7 +245,7 @@ def test_both_kinds_have_the_same_tables_and_columns(source: str, postgres_url: 
     for url in (source, postgres_url):
         with closing(open_settled(url)) as store:
             store.migrate()
-    with held_file(source, "evertick_") as file, held_database(postgres_url, "evertick") as database:
+    with locked_file(source, "evertick_") as file, locked_database(postgres_url, "evertick") as database:
         for table in own_tables() - {"job_count_changes"}:
             assert sorted(file.columns(table)) == sorted(database.columns(table)), table
 

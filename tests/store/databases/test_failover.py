@@ -120,7 +120,7 @@ def test_what_takes_long_is_not_cut_off_while_there_is_no_other_primary(
 ) -> None:
     asked = threading.Event()
     monkeypatch.setattr(connections, "HUNG_S", 0.1)
-    monkeypatch.setattr(connections, "LOOK_S", 0.02)
+    monkeypatch.setattr(connections, "CHECK_EVERY_S", 0.02)
     primary, standby = lasting_pair
     with closing(open_store(url_of_both(primary, standby, "shop"))) as store:
         watch = store._connections._watch  # type: ignore[attr-defined]
@@ -265,7 +265,7 @@ def test_an_old_primary_is_not_taken_for_another_one_when_the_new_one_is_slow(
     split: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "HUNG_S", 0.1)
-    monkeypatch.setattr(connections, "LOOK_S", 0.02)
+    monkeypatch.setattr(connections, "CHECK_EVERY_S", 0.02)
     old, new = split
     asked = threading.Event()
     with closing(open_store(url_of_both(new, old, "shop"))) as store:

@@ -202,7 +202,7 @@ def test_a_list_of_blocked_jobs_shows_what_is_due_and_no_live_worker_runs(
 def test_a_page_of_a_filter_that_no_index_serves_looks_through_a_bounded_number_of_rows(
     store: Store, newest: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lists, "LOOK_MAX", 10)
+    monkeypatch.setattr(lists, "SCAN_MAX", 10)
     insert(store, *(new_job(number, name=f"app.f{number % 2}") for number in range(1, 31)))
     finish(store, *(end_of(each, JobState.FAILED) for each in claim(store, limit=12)))
     insert(store, *(new_job(number, name="app.f1", due_at=at(50 * (number == 33))) for number in range(31, 36)))
@@ -218,12 +218,12 @@ def test_a_page_of_a_filter_that_no_index_serves_looks_through_a_bounded_number_
     assert [number for page in pages for number in page] == [33]
     assert 3 <= len(pages) <= 8
     assert listed(store, due_from=at(50), newest=newest) == [33]
-    assert store.read(lambda tx: tx.look_for_jobs(JobFilter(), limit=30)).jobs[-1].id == job_id(30)
+    assert store.read(lambda tx: tx.find_jobs(JobFilter(), limit=30)).jobs[-1].id == job_id(30)
 
 
 def look(tx: Transaction, where: JobFilter, after: str | None, newest: bool) -> JobsFound:
     """A page of at most two jobs."""
-    return tx.look_for_jobs(where, limit=2, after=after, newest_first=newest)
+    return tx.find_jobs(where, limit=2, after=after, newest_first=newest)
 
 
 @pytest.mark.parametrize("newest", [False, True])
@@ -301,7 +301,7 @@ def test_jobs_that_wait_for_their_time_are_listed_by_it(
     store: Store, look: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever stands between them: jobs of others, and those that are ready, run, or have ended."""
-    monkeypatch.setattr(lists, "LOOK_MAX", look)
+    monkeypatch.setattr(lists, "SCAN_MAX", look)
     insert(store, *(new_job(number, name="app.ended") for number in (1, 2)))
     finish(store, *(end_of(each, JobState.SUCCESS) for each in claim(store, limit=2)))
     insert(store, *(new_job(number) for number in (3, 4)))
@@ -327,4 +327,4 @@ def test_jobs_that_wait_for_their_time_are_listed_by_it(
 
 
 def _look_for_waiting(tx: Transaction, where: JobFilter, after: JobPosition | None) -> WaitingFound:
-    return tx.look_for_waiting(where, limit=4, after=after)
+    return tx.find_waiting(where, limit=4, after=after)

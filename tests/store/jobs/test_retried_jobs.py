@@ -78,26 +78,26 @@ def test_failed_jobs_that_were_not_run_again_are_listed(store: Store, newest: bo
 
 def test_what_was_run_again_costs_the_list_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a great redrive a few are left: the first page has them."""
-    monkeypatch.setattr(lists, "LOOK_MAX", 4)
+    monkeypatch.setattr(lists, "SCAN_MAX", 4)
     failed(store, *range(1, 41))
     for number in range(2, 40):
         mark(store, number, 99)
 
     chosen = JobFilter(states=(JobState.FAILED,), not_retried=True, name="app.destruct")
-    found = store.read(lambda tx: tx.look_for_jobs(chosen, limit=10))
+    found = store.read(lambda tx: tx.find_jobs(chosen, limit=10))
 
     assert (numbers(found.jobs), found.after) == ([1, 40], None)
 
 
 def test_a_page_of_a_further_filter_looks_through_so_many_jobs(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lists, "LOOK_MAX", 4)
+    monkeypatch.setattr(lists, "SCAN_MAX", 4)
     failed(store, *range(1, 10))
     failed(store, 10, key="k")
 
     chosen = JobFilter(states=(JobState.FAILED,), not_retried=True, key="k")
     pages, after = [], None
     while True:
-        found = store.read(lambda tx, after=after: tx.look_for_jobs(chosen, limit=10, after=after))
+        found = store.read(lambda tx, after=after: tx.find_jobs(chosen, limit=10, after=after))
         pages.append(numbers(found.jobs))
         after = found.after
         if after is None:

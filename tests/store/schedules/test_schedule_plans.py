@@ -76,7 +76,7 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         },
         {"occurrences_pkey"},
     ),
-    "newest_endings": ({"tenant": "default", "ids": '["due00001", "due00002"]', "beside": 29}, {"occurrences_pkey"}),
+    "newest_endings": ({"tenant": "default", "ids": '["due00001", "due00002"]', "others": 29}, {"occurrences_pkey"}),
     **{
         f"list_schedules_{how}_time {moment} {order}": (
             LISTED | {"after_id": "due00010", "after_time": at(-100)},

@@ -92,17 +92,17 @@ def test_roots_are_runs_that_no_other_run_has_called(store: Store) -> None:
 def test_a_page_of_roots_is_full_however_many_children_lie_between(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lists, "LOOK_MAX", 3)
+    monkeypatch.setattr(lists, "SCAN_MAX", 3)
     called = COMPLETION.value(Completion(job_id(1), STEP, (), 3))
     runs = [new_job(n, kind=WORKFLOW, name="app.onboard", on_complete=called if n % 10 else None) for n in range(60)]
     insert(store, *runs)
     where = JobFilter(runs=RunFilter(roots=True))
 
-    page = store.read(lambda tx: tx.look_for_jobs(where, limit=4, newest_first=True))
+    page = store.read(lambda tx: tx.find_jobs(where, limit=4, newest_first=True))
 
     assert (numbers(page.jobs), page.after) == ([50, 40, 30, 20], job_id(20))
     finish(store, *(end_of(each) for each in claim(store, kind=WORKFLOW, limit=60)))
-    page = store.read(lambda tx: tx.look_for_jobs(where, limit=4, after=page.after, newest_first=True))
+    page = store.read(lambda tx: tx.find_jobs(where, limit=4, after=page.after, newest_first=True))
     assert (numbers(page.jobs), page.after) == ([10, 0], None)
 
 
@@ -127,7 +127,7 @@ def test_runs_are_chosen_by_the_time_at_which_they_were_started(store: Store) ->
 def test_a_page_looks_through_so_many_runs_and_says_where_to_go_on(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lists, "LOOK_MAX", 3)
+    monkeypatch.setattr(lists, "SCAN_MAX", 3)
     runs = [
         new_job(n, kind=WORKFLOW, name="app.onboard", key=f"{'a' if n in (2, 9) else 'b'}{n}") for n in range(1, 11)
     ]
@@ -136,7 +136,7 @@ def test_a_page_looks_through_so_many_runs_and_says_where_to_go_on(
     found: list[list[int]] = []
     after: str | None = ""
     while after is not None:
-        page = store.read(lambda tx, after=after: tx.look_for_jobs(where, limit=5, after=after, newest_first=True))
+        page = store.read(lambda tx, after=after: tx.find_jobs(where, limit=5, after=after, newest_first=True))
         found.append(numbers(page.jobs))
         after = page.after
 

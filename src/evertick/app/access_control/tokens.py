@@ -183,7 +183,7 @@ class TokenOperations:
                 last_used_at=None,
             )
             made = self._make(transaction, fresh)
-            transaction.hand_on_views(token_id, to=made.id)
+            transaction.transfer_views(token_id, to=made.id)
             return made
 
         return work

@@ -18,7 +18,7 @@ from evertick.app.scheduling.job_builder import JobBuilder
 from evertick.app.transacting import Transact, Work
 from evertick.base.errors import EvertickError, Misuse, SchemaMismatch
 from evertick.store.location import USUAL_PLACES, place_of
-from evertick.store.sqlite.migration import is_ours
+from evertick.store.sqlite.migration import is_evertick_file
 from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.transaction.transaction import Transaction
 
@@ -252,7 +252,7 @@ def _on_sqlite(connection: sqlite3.Connection | AwaitedSqlite, prefix: str | Non
         connection.execute("begin")
     with _set(connection, row_factory=None, text_factory=str):
         if prefix is None:
-            prefix = "" if is_ours(cast("sqlite3.Connection", connection), "") else USUAL_PLACES["sqlite"]
+            prefix = "" if is_evertick_file(cast("sqlite3.Connection", connection), "") else USUAL_PLACES["sqlite"]
         transaction = SqliteTransaction(connection, prefix=prefix)
 
         def as_writer(_: Transaction) -> T:

@@ -27,13 +27,13 @@ class TracedExecution(Execution):
         new = self._attempt(claim) if step is None else spans.step(step)
         with self._tracing.span(new) as span:
             ran = super().run_mutation(unit, claim, now=now, step=step)
-            spans.tell(span, ran.outcome, claim if step is None else claim._replace(retry=None))
+            spans.record_outcome(span, ran.outcome, claim if step is None else claim._replace(retry=None))
         return ran
 
     async def run_action(self, claim: Claim, running: RunningAction, /) -> Ran:
         with self._tracing.span(self._attempt(claim)) as span:
             ran = await super().run_action(claim, running)
-            spans.tell(span, ran.outcome, claim)
+            spans.record_outcome(span, ran.outcome, claim)
         return ran
 
     def call_now(self, function: Function[..., Any], args: Any, kwargs: Any, run: Run | None = None, /) -> Any:

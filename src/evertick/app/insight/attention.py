@@ -21,7 +21,7 @@ from evertick.base.records.jobs import NO_ERROR, Serves
 from evertick.rules.schedules.catch_up import OUTAGE_MAX_MS, SEEN_LATE, unseen
 from evertick.rules.schedules.fates import FAILURES, MISSED_REASONS, Reason
 from evertick.rules.schedules.state import Pause
-from evertick.store.records.pages import MissedLook
+from evertick.store.records.pages import MissedLimits
 from evertick.store.records.schedule import Schedule
 from evertick.store.transaction.transaction import Transaction
 
@@ -49,7 +49,7 @@ def missed_and_skipped(
         return [], {}, False
     limit = LONG_MISSED_MAX if trouble.has_missed_many else MISSED_MAX
     reasons = MISSED_REASONS if trouble.has_missed else ()
-    limits = MissedLook(
+    limits = MissedLimits(
         reasons, since=Instant(now - OUTAGE_MAX_MS), limit=limit, pauses=pauses, skipped_most=SKIPPED_MAX
     )
     times, skipped = transaction.missed_and_skipped(tenant, limits)
@@ -104,7 +104,7 @@ def _outage(span: tuple[Instant, Instant], times: Sequence[MissedTime], *, more:
         start=to_datetime(span[0]),
         end=to_datetime(span[1]),
         missed=len(missed),
-        made_up=sum(time.caught_up for time in missed),
+        caught_up=sum(time.caught_up for time in missed),
         schedules=len({time.schedule_id for time in missed}),
         more=more,
     )

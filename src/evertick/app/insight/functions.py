@@ -252,7 +252,7 @@ def pattern(error: str) -> str:
 
 
 def _groups(transaction: Transaction, chosen: JobFilter) -> tuple[list[list[JobSummary]], bool]:
-    found = transaction.look_for_jobs(chosen, limit=FAILURES_MAX, newest_first=True)
+    found = transaction.find_jobs(chosen, limit=FAILURES_MAX, newest_first=True)
     errors = transaction.errors_of([each.id for each in found.jobs], tenant=chosen.tenant) if found.jobs else {}
     groups: dict[tuple[str, str], list[JobSummary]] = {}
     for each in found.jobs:

@@ -54,7 +54,7 @@ def job_list(
         counts = transaction.count_jobs(tenant)
         open_names = {name for name, each in counts.items() if each.pending or each.in_progress}
         unfinished = sorted(open_names - left_out)
-        found = transaction.look_for_jobs(
+        found = transaction.find_jobs(
             chosen, limit=limit, after=after, newest_first=newest_first, unfinished=unfinished
         )
         jobs, parents = with_parents(transaction, tenant, found.jobs)
@@ -74,7 +74,7 @@ def upcoming_list(
 
     def work(transaction: Transaction) -> JobList:
         counts = transaction.count_jobs(tenant)
-        found = transaction.look_for_waiting(chosen, limit=limit, after=after)
+        found = transaction.find_waiting(chosen, limit=limit, after=after)
         jobs, parents = with_parents(transaction, tenant, found.jobs)
         views = job_views(transaction, jobs, now)
         return JobList(JobPage(jobs=views, cursor=cursor_of(found.after)), parents, counts)

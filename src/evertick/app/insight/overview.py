@@ -42,7 +42,7 @@ from evertick.rules.jobs.coverage import served
 from evertick.rules.jobs.histogram import quantile_ms, spread_of_texts
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, OUTAGE_MAX_MS
 from evertick.rules.schedules.fates import MISSED_REASONS
-from evertick.store.records.pages import ComingLook, TroubleLook
+from evertick.store.records.pages import TroubleLimits, UpcomingLimits
 from evertick.store.records.schedule import UNREADABLE, StoredSpec
 from evertick.store.transaction.transaction import Transaction
 
@@ -155,8 +155,8 @@ def _overview(
     )
 
 
-def _trouble_limits(now: Instant) -> TroubleLook:
-    return TroubleLook(
+def _trouble_limits(now: Instant) -> TroubleLimits:
+    return TroubleLimits(
         now=now,
         reasons=MISSED_REASONS,
         hour_ago=_hour_ago(now),
@@ -165,10 +165,10 @@ def _trouble_limits(now: Instant) -> TroubleLook:
         limit=COUNT_MAX + 1,
         shown=SHOWN_MAX,
         runs=RUNS_SHOWN,
-        looked_at=PAUSED_MAX,
+        paused_max=PAUSED_MAX,
         many=MISSED_MAX,
         stuck_until=stuck_until(now),
-        stuck_look=STUCK_SCAN_MAX,
+        stuck_scan_max=STUCK_SCAN_MAX,
         stuck_most=STUCK_MAX,
         late_at=Instant(now - LATE_AFTER_MS),
     )
@@ -264,10 +264,10 @@ class _Buckets(NamedTuple):
         return cls(now, start, -(-(now + span_ms - start) // BUCKET_MS))
 
     @property
-    def limits(self) -> ComingLook:
+    def limits(self) -> UpcomingLimits:
         """The database query that they need."""
         end = Instant(self.start + self.number * BUCKET_MS)
-        return ComingLook(self.now, self.start, end, BUCKET_MS, COMING_SCHEDULES + 1, COMING_JOBS + 1)
+        return UpcomingLimits(self.now, self.start, end, BUCKET_MS, COMING_SCHEDULES + 1, COMING_JOBS + 1)
 
     def coming(self, found: Upcoming) -> ComingView:
         """The runs and jobs that start in them."""
@@ -282,7 +282,7 @@ class _Buckets(NamedTuple):
             bucket_ms=BUCKET_MS,
             starts=tuple(starts[bucket] for bucket in range(self.number)),
             jobs=tuple(found.jobs.get(bucket, 0) for bucket in range(self.number)),
-            looked_at=sum(count for _, count in found.specs[:COMING_SPECS]),
+            schedules=sum(count for _, count in found.specs[:COMING_SPECS]),
             complete=schedules <= COMING_SCHEDULES and len(found.specs) <= COMING_SPECS,
             all_jobs=found.all_jobs,
         )

@@ -43,7 +43,7 @@ def search(operations: InsightOperations, text: str) -> Work[tuple[FoundView, ..
         names = {*counts, *served_functions(transaction)}
         functions = sorted((name for name in names if low in name.lower()), key=lambda name: (len(name), name))
         unfinished = [name for name, each in counts.items() if each.pending or each.in_progress]
-        jobs = transaction.found_jobs(tenant, wanted, unfinished=unfinished, look=SCANNED_MAX, limit=JOBS_FOUND)
+        jobs = transaction.found_jobs(tenant, wanted, unfinished=unfinished, scan_max=SCANNED_MAX, limit=JOBS_FOUND)
         jobs.sort(key=lambda job: job.id, reverse=True)
         jobs.sort(key=lambda job: wanted not in (job.id, job.key))
         runs = [job.id for job in jobs if job.kind == FunctionKind.WORKFLOW]

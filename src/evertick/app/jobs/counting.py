@@ -19,7 +19,7 @@ def count_of_jobs(transaction: Transaction, where: JobFilter) -> Count:
         return Count(number=sum(getattr(each, name) for each in functions for name in names))
     counted, after = 0, None
     for _ in range(COUNTED_PAGES_MAX):
-        found = transaction.look_for_jobs(where, limit=PAGE_MAX, after=after, newest_first=True)
+        found = transaction.find_jobs(where, limit=PAGE_MAX, after=after, newest_first=True)
         counted, after = counted + len(found.jobs), found.after
         if after is None or counted > COUNT_MAX:
             return Count.of(counted)

@@ -65,7 +65,7 @@ def log_lines(
     def work(transaction: Transaction) -> LogPage:
         now = clock.now()
         meant = chosen if job_id is None else chosen._replace(jobs=family_of(transaction, job_id, tenant))
-        found = transaction.look_for_lines(meant, limit=limit, after=after, newest_first=newest_first)
+        found = transaction.find_lines(meant, limit=limit, after=after, newest_first=newest_first)
         lines = tuple(map(LogLineView.of, found.lines))
         newest = LinePosition(Instant(now - OVERLAP_MS), JobId(""), 0, 0)
         if not newest_first and found.after is not None:

@@ -357,7 +357,7 @@ class JobOperations:
         newest = newest or self.make_id(JOB_PREFIX, self.clock.now())  # jobs that fail again meanwhile are left
 
         def work(transaction: Transaction) -> Page:
-            found, following = transaction.look_for_jobs(chosen, limit=RETRY_PAGE, after=last)
+            found, following = transaction.find_jobs(chosen, limit=RETRY_PAGE, after=last)
             page = [job.id for job in found if job.id < newest]
             count = sum(self._retried(transaction, job) for job in transaction.get_jobs(page, tenant=self.tenant))
             goes_on = following is not None and following < newest
@@ -385,7 +385,7 @@ class JobOperations:
             raise Misuse("only pending jobs can run now")
 
         def work(transaction: Transaction) -> Page:
-            found, following = transaction.look_for_jobs(chosen, limit=RETRY_PAGE, after=after or None)
+            found, following = transaction.find_jobs(chosen, limit=RETRY_PAGE, after=after or None)
             later = [job.id for job in found if job.due_at > now]
             count = sum(transaction.reschedule_job(each, tenant=self.tenant, due_at=now, now=now) for each in later)
             return count, following

@@ -63,7 +63,7 @@ def audit(
         now = operations.now()
         first, last = _span(operations, transaction, start, end)
         found: dict[str, list[OccurrenceRow]] = {"blocked": [], "late": [], "missed": [], "skipped": []}
-        counts = {"blocked": 0, "late": 0, "made_up": 0, "missed": 0, "skipped": 0, "started": 0, "waiting": 0}
+        counts = {"blocked": 0, "caught_up": 0, "late": 0, "missed": 0, "skipped": 0, "started": 0, "waiting": 0}
         workers = transaction.workers_alive(now)
         where = OccurrenceFilter(tenant=operations.tenant, schedule_id=name, start=first, end=last)
         progress = _Progress()
@@ -143,7 +143,7 @@ def _words(rows: Iterable[OccurrenceRow], late_ms: int) -> Iterator[tuple[Occurr
         for row in at_once:
             word = _word(row, late_ms)
             since = caught_up_by(row, others) if word == "missed" else None
-            yield row, "made_up" if since is not None and since.fate == Fate.STARTED else word
+            yield row, "caught_up" if since is not None and since.fate == Fate.STARTED else word
 
 
 def _word(row: OccurrenceRow, late_ms: int) -> str:

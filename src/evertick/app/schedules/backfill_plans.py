@@ -12,7 +12,7 @@ from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow
 from evertick.engine.jobs.completion import MakeId
 from evertick.engine.schedules.times import times_of
 from evertick.rules.schedules.backfill import BackfillPlan, plan_backfill, skips_until
-from evertick.rules.schedules.events import BackfillAsked
+from evertick.rules.schedules.events import BackfillRequested
 from evertick.rules.schedules.fates import FAILURES, Fate, Origin, RunOutcome
 from evertick.rules.schedules.metadata import KnownBackfill
 from evertick.rules.schedules.policies import Overlap
@@ -146,8 +146,10 @@ def planned(transaction: Transaction, row: Schedule, backfill: Backfill, options
     )
 
 
-def begun(row: Schedule, plan: BackfillPlan, now: Instant, make_id: MakeId) -> tuple[Schedule, BackfillAsked]:
+def begun(row: Schedule, plan: BackfillPlan, now: Instant, make_id: MakeId) -> tuple[Schedule, BackfillRequested]:
     """A backfill that begins now: the schedule that remembers it, and the event."""
     backfill = plan.backfill._replace(id=make_id(BACKFILL_PREFIX, now))
     known = KnownBackfill(backfill.start_at, backfill.end_at, backfill.overlap, plan.count, now)
-    return row.with_metadata(row.metadata.with_backfill(backfill.id, known)), BackfillAsked(at=now, backfill=backfill)
+    return row.with_metadata(row.metadata.with_backfill(backfill.id, known)), BackfillRequested(
+        at=now, backfill=backfill
+    )

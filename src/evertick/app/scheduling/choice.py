@@ -219,6 +219,6 @@ def keys_like(transaction: Transaction, key: str, tenant: TenantId, *, of_runs: 
     found = [
         each
         for beginning in beginnings
-        for each in transaction.found_jobs(tenant, beginning, unfinished=(), look=1, limit=SIMILAR_KEYS_MAX)
+        for each in transaction.found_jobs(tenant, beginning, unfinished=(), scan_max=1, limit=SIMILAR_KEYS_MAX)
     ]
     return [each.key for each in found if each.key and (each.kind == FunctionKind.WORKFLOW or not of_runs)]

@@ -259,7 +259,9 @@ def stuck_until(now: Instant) -> Instant:
 
 def stuck_views(transaction: Transaction, tenants: Sequence[TenantId], now: Instant) -> tuple[StuckView, ...]:
     """The stuck runs of some tenants, by workflow and reason, the oldest first."""
-    return stuck_groups(transaction.stuck_runs(tenants, until=stuck_until(now), look=STUCK_SCAN_MAX, limit=STUCK_MAX))
+    return stuck_groups(
+        transaction.stuck_runs(tenants, until=stuck_until(now), scan_max=STUCK_SCAN_MAX, limit=STUCK_MAX)
+    )
 
 
 def stuck_groups(found: Iterable[StuckRun]) -> tuple[StuckView, ...]:

@@ -56,7 +56,7 @@ from evertick.base.records.workflows import (
 )
 from evertick.base.suggested_commands import no_run
 from evertick.engine.jobs.completion import cancel
-from evertick.engine.jobs.repair import alike, keep_attributes
+from evertick.engine.jobs.repair import copy_of, keep_attributes
 from evertick.store.records.workflows import Entry
 from evertick.store.transaction.transaction import Transaction
 
@@ -389,7 +389,7 @@ class WorkflowOperations:
     def _again(self, transaction: Transaction, job: Job, rows: Sequence[Row], now: Instant) -> Sequence[JobId]:
         """Save the job of the new run that restarts `job`."""
         first = rows[0].outcome if rows else None
-        new = alike(job, JobId(self.job_builder.make_id(JOB_PREFIX, now)), now)._replace(
+        new = copy_of(job, JobId(self.job_builder.make_id(JOB_PREFIX, now)), now)._replace(
             args=first.result if isinstance(first, Returned) else job.args,
             parent_id=self.parent_id,
             # For `step.schedule`. The schedule itself waits only for the first run, whose end closes the occurrence.

@@ -48,7 +48,7 @@ def restart_page(
     newest = newest or operations.job_builder.make_id(JOB_PREFIX, operations.job_builder.now())  # excludes the new runs
 
     def work(transaction: Transaction) -> Page:
-        found, following = transaction.look_for_jobs(chosen, limit=RESTART_PAGE, after=last or None)
+        found, following = transaction.find_jobs(chosen, limit=RESTART_PAGE, after=last or None)
         meant = [job.id for job in found if job.id < newest and job.retried_as is None]
         count = sum(_restarted(operations, transaction, each, step, from_failed=from_failed) for each in meant)
         goes_on = following is not None and following < newest

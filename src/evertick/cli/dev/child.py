@@ -189,7 +189,7 @@ def main(arguments: str) -> int:
     asked = json.loads(arguments)
     data_folder = DATA_FOLDER.absolute()  # before the user's code may change the working directory
     stopper = Stopper()
-    stopper.requests.hear_signals()  # none is ignored: programs that the user's code starts would inherit that
+    stopper.requests.handle_signals()  # none is ignored: programs that the user's code starts would inherit that
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     orders = Orders(os.fdopen(asked["orders"], encoding="utf-8"), stopper.requests)
     pipes = Pipes(orders, os.fdopen(asked["reports"], "w", encoding="utf-8"))

@@ -52,7 +52,7 @@ def _run(file: Path) -> int:
 
     async def serve() -> None:
         requests.begin(STOP_S)
-        requests.hear_signals()
+        requests.handle_signals()
         await gateway.run()
 
     try:

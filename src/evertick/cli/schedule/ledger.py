@@ -149,7 +149,7 @@ def audit(sid: str | None, start: str | None, end: str | None, db: str | None, o
         f"{iso(report.start)} to {iso(report.end)} (the end is not included): {report.started:,} started, "
         f"{report.late_count:,} started late, {report.skipped_count:,} skipped, {report.missed_count:,} missed"
     )
-    words += f", {report.made_up_count:,} more caught up since" if report.made_up_count else ""
+    words += f", {report.caught_up_count:,} more caught up since" if report.caught_up_count else ""
     words += f", {report.waiting:,} waiting to start" if report.waiting else ""
     words += f", {report.blocked_count:,} blocked: no live worker runs their function" if report.blocked_count else ""
     unrecorded = f", {len(report.unrecorded):,} not recorded" if report.unrecorded else ""

@@ -97,7 +97,7 @@ def serve(file: str, db: str | None, flags: ServeFlags) -> int:
 
 
 def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
-    from evertick.engine.runtime.event_loop import loop_of_its_own, program_set_aside
+    from evertick.engine.runtime.event_loop import loop_of_its_own, program_frozen
     from evertick.server.process import listen
     from evertick.store.open import open_settled
 
@@ -132,7 +132,7 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
             server = uvicorn_of(served, tls)
             requests = _requests(served, server, running, let_go)
             try:
-                with program_set_aside(), loop_of_its_own() as loop:
+                with program_frozen(), loop_of_its_own() as loop:
                     loop.run_until_complete(_run(served, server, listening, running, requests))
             finally:
                 requests.close()
@@ -168,7 +168,7 @@ async def _run(
 
     app = served.app
     requests.begin(STOP_S if running is None else max(STOP_S, app.settings.drain.total_seconds()))
-    requests.hear_signals()
+    requests.handle_signals()
     async with AsyncExitStack() as stack:
         if running is not None:
             await stack.enter_async_context(running)

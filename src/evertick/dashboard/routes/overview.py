@@ -32,7 +32,7 @@ async def show_overview(page: Shown) -> Response:
     insight = page.access.insight
     now, activity = await insight.overview_and_day()
     coming, changes = await insight.coming_and_changes(limit=CHANGES)
-    is_quiet = not (coming.looked_at or any(coming.jobs) or changes or activity.minutes or now.queued or now.attention)
+    is_quiet = not (coming.schedules or any(coming.jobs) or changes or activity.minutes or now.queued or now.attention)
     nothing = is_quiet and not (await page.access.schedules.list(limit=1)).schedules
     others = await _other_tenants(page) if nothing and page.reaches_all else []
     return page.render(

@@ -26,7 +26,7 @@ from evertick.base.records.history import AttemptLog, LogLine
 from evertick.base.records.jobs import JOB_ERROR, Claim, FunctionKind, JobEnd, JobError, JobState, Stop
 from evertick.base.records.stored import size_of, storable
 from evertick.base.step_limit import Blocking
-from evertick.engine.jobs.claims import BYTES_MAX, JOB_BYTES_MAX, Attempt, Claimed, Claims, Room, give_back
+from evertick.engine.jobs.claims import BYTES_MAX, JOB_BYTES_MAX, Attempt, Capacity, Claimed, Claims, give_back
 from evertick.engine.jobs.completion import finish, logged_by
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import call_in_loop
@@ -49,7 +49,7 @@ class Owner(Protocol):
         again_at: Instant | None = None,
     ) -> JobEnd | None: ...  # fmt: skip
     def note_stuck(self, running: "BegunAction") -> None: ...
-    def say_held(self, running: "BegunAction", held: Blocking) -> None: ...
+    def log_held(self, running: "BegunAction", held: Blocking) -> None: ...
 
 
 class BegunAction(RunningAction):
@@ -78,7 +78,7 @@ class BegunAction(RunningAction):
         self._owner.note_stuck(self)
 
     def on_held(self, held: Blocking) -> None:
-        self._owner.say_held(self, held)
+        self._owner.log_held(self, held)
 
     @property
     def is_suspect(self) -> bool:
@@ -104,7 +104,7 @@ TRIES_MAX: Final = 10
 PAUSE_S: Final = 1.0
 
 
-def say_held(deps: EngineDeps, claim: Claim, worker_id: WorkerId, held: Blocking) -> None:
+def log_held(deps: EngineDeps, claim: Claim, worker_id: WorkerId, held: Blocking) -> None:
     """Log the blocked loop. Also record it at the job if the action goes on although it was interrupted."""
     if not held.is_stuck:
         _logger.warning("%s has not awaited for %.0f s and holds the event loop of its worker, at %s", claim.name,
@@ -183,7 +183,7 @@ class ActionEnds(Loop):
         except (Unavailable, Conflict):
             raise
         except Exception as error:
-            self._set_aside(batch, error)
+            self._write_plain_end(batch, error)
             return self._deps.clock.now()
         self._at_a_time = ENDS_MAX
         written = {id(item) for item in batch}
@@ -199,7 +199,7 @@ class ActionEnds(Loop):
             self._deps.counters.add("actions_taken", taken)
         return self._deps.clock.now()
 
-    def _set_aside(self, batch: list[EndedAction], error: Exception) -> None:
+    def _write_plain_end(self, batch: list[EndedAction], error: Exception) -> None:
         """After an unknown failure of the engine: find the end that causes it, and write a plain end instead."""
         if len(batch) > 1:
             self._at_a_time = len(batch) // 2
@@ -242,12 +242,12 @@ class ActionLoop(Loop):
         self.on_line: Callable[[], object] = lambda: None
         """Called when a running function has logged a line, in any thread."""
 
-    def hear(self) -> None:
-        self._claims.news.heard = True
+    def notify(self) -> None:
+        self._claims.newcomers.notified = True
 
     def poke(self) -> None:
         """Poll again at once, also for new tenants."""
-        self.hear()
+        self.notify()
         super().poke()
 
     @property
@@ -281,26 +281,26 @@ class ActionLoop(Loop):
 
     async def round(self) -> Instant | None:
         """Claim as many actions as there are free slots and start them."""
-        room = self._room()
-        self._wants_slots = room.jobs <= 0 or room.bytes < JOB_BYTES_MAX
+        capacity = self._capacity()
+        self._wants_slots = capacity.jobs <= 0 or capacity.bytes < JOB_BYTES_MAX
         if self._paused_by or self._wants_slots or (worker_id := self._worker_id()) is None:
             return None  # the end of the pause, a freed slot or the next registration pokes this loop
         self._starting = True
         try:
-            return await self._claim_and_start(worker_id, room)
+            return await self._claim_and_start(worker_id, capacity)
         finally:
             self._starting = False
             self._notify_if_idle()
 
-    async def _claim_and_start(self, worker_id: WorkerId, room: Room) -> Instant | None:
+    async def _claim_and_start(self, worker_id: WorkerId, capacity: Capacity) -> Instant | None:
         if found := await self._claims.lost(worker_id, known=set(self._tasks)):
             await self._start(found, worker_id)
-            room = self._room()
-        if room.jobs <= 0:
+            capacity = self._capacity()
+        if capacity.jobs <= 0:
             return self._deps.clock.now()  # the lost claims that were found have filled the slots
         with self._claims.watching():
             claimed, suspect = await self._deps.executors.write(
-                lambda transaction: self._claim(transaction, worker_id, room),
+                lambda transaction: self._claim(transaction, worker_id, capacity),
                 isolation=self._claims.isolation(Isolation.EACH),
             )
         await self._start(suspect.claims + claimed.claims, worker_id)
@@ -310,7 +310,7 @@ class ActionLoop(Loop):
         asks_next = self._suspect_waits and not was_asked
         return self._deps.clock.now() if suspect.claims or asks_next else claimed.next_due_at
 
-    def _claim(self, transaction: Transaction, worker_id: WorkerId, room: Room) -> tuple[Claimed, Claimed]:
+    def _claim(self, transaction: Transaction, worker_id: WorkerId, capacity: Capacity) -> tuple[Claimed, Claimed]:
         """Claim for the free slots; then claim newcomers that arrived during the claim, in slots that became free.
 
         If the last poll saw a suspect and no suspect runs, claim a suspect first.
@@ -318,22 +318,24 @@ class ActionLoop(Loop):
         now, suspect = self._deps.clock.now(), Claimed([], None)
         if self._suspect_waits and not self._runs_suspect:
             suspect = self._claims.suspect(transaction, worker_id, now=now)
-        room = replace(room, jobs=room.jobs - len(suspect.claims))
-        claimed = self._claims.newcomers_first(transaction, worker_id, now=now, room=room)
-        if self._claims.news.heard and claimed.claims:
+        capacity = replace(capacity, jobs=capacity.jobs - len(suspect.claims))
+        claimed = self._claims.claim_newcomers_first(transaction, worker_id, now=now, capacity=capacity)
+        if self._claims.newcomers.notified and claimed.claims:
             held = suspect.claims + claimed.claims
             size = sum(size_of(claim.args) for claim in claimed.claims)
-            room = replace(room, jobs=self._free_slots - len(held), bytes=room.bytes - size)
-            since = self._claims.newcomers_since(transaction, worker_id, now=self._deps.clock.now(), room=room)
+            capacity = replace(capacity, jobs=self._free_slots - len(held), bytes=capacity.bytes - size)
+            since = self._claims.claim_newcomers_since(
+                transaction, worker_id, now=self._deps.clock.now(), capacity=capacity
+            )
             claimed = replace(claimed, claims=since.claims + claimed.claims)
         return claimed, suspect
 
-    def _room(self) -> Room:
+    def _capacity(self) -> Capacity:
         """Free slots, and running jobs per tenant: a freed slot goes to the tenant with the fewest running jobs."""
         running = [each.claim for each in self._tasks.values() if not each.has_ended]
         size = sum(size_of(claim.args) for claim in running)
         tenants = Counter(claim.tenant for claim in running)
-        return Room(jobs=self._free_slots, bytes=BYTES_MAX - size, running=tenants)
+        return Capacity(jobs=self._free_slots, bytes=BYTES_MAX - size, running=tenants)
 
     @property
     def _runs_suspect(self) -> bool:
@@ -480,9 +482,9 @@ class ActionLoop(Loop):
             return once_more(claim, outcome, at=again_at)
         return ended(claim, outcome, now=now, entropy=entropy)
 
-    def say_held(self, running: BegunAction, held: Blocking) -> None:
+    def log_held(self, running: BegunAction, held: Blocking) -> None:
         """See `RunningAction.on_held`."""
-        say_held(self._deps, running.claim, running.worker_id, held)
+        log_held(self._deps, running.claim, running.worker_id, held)
 
     def note_stuck(self, running: BegunAction) -> None:
         """See `RunningAction.on_stuck`."""
@@ -530,13 +532,13 @@ class ActionLogs(Loop):
         super().__init__(deps, poll_ms=deps.settings.poll // MILLISECOND)
         self._running = running
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_told = False
+        self._is_notified = False
         self._store_at: Instant | None = None
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Note that a running action has written a line. May be called in any thread."""
-        if not self._is_told and self._loop is not None:
-            self._is_told = True
+        if not self._is_notified and self._loop is not None:
+            self._is_notified = True
             call_in_loop(self._loop, self.poke)
 
     async def run(self) -> None:
@@ -548,12 +550,12 @@ class ActionLogs(Loop):
         """Store the new lines when the first of them has waited for `STORE_AFTER_MS`."""
         now = self._deps.clock.now()
         if self._store_at is None:
-            if not self._is_told:
+            if not self._is_notified:
                 return None
             self._store_at = Instant(now + STORE_AFTER_MS)
         if now < self._store_at <= now + STORE_AFTER_MS:  # `_store_at` is later only if the clock was set back
             return self._store_at
-        self._is_told = False  # lines that are written from here on notify again
+        self._is_notified = False  # lines that are written from here on notify again
         await self._store()
         self._store_at = None
         return None
@@ -578,7 +580,7 @@ class ActionLogs(Loop):
 # clean up. A plain `def` sees `ctx.cancel_requested`. A forced stop interrupts both kinds until the function has ended.
 # The job is in progress until then.
 
-LOOKS_PER_POLL: Final = 5
+CHECKS_PER_POLL: Final = 5
 """How often this loop checks for requests, while actions run, per poll interval of other loops: usually every second.
 """
 STUCK_ERROR: Final = JobError(
@@ -596,7 +598,7 @@ class CancellationLoop(Loop):
 
     def __init__(self, deps: EngineDeps, actions: ActionLoop) -> None:
         super().__init__(deps, poll_ms=deps.settings.poll // MILLISECOND)
-        self._look_every_ms = max(1, deps.settings.poll // MILLISECOND // LOOKS_PER_POLL)
+        self._check_every_ms = max(1, deps.settings.poll // MILLISECOND // CHECKS_PER_POLL)
         self._actions = actions
         self._actions.on_stuck = self.poke
 
@@ -609,7 +611,7 @@ class CancellationLoop(Loop):
         asked = await self._deps.executors.read(lambda transaction: transaction.stops_asked(running))
         for job_id, stop in asked.items():
             self._actions.stop_running(job_id, stop)
-        return Instant(self._deps.clock.now() + self._look_every_ms)
+        return Instant(self._deps.clock.now() + self._check_every_ms)
 
     async def _note_stuck(self) -> None:
         stuck = self._actions.stuck

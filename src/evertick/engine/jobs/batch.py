@@ -97,7 +97,7 @@ class Batch:
 class Runs(Protocol):
     """The workflow runs in a batch (`engine/jobs/workflow_runs.py`)."""
 
-    def go_on(self, claim: Claim, *, now: Instant) -> tuple[JobEnd, bool]:
+    def resume(self, claim: Claim, *, now: Instant) -> tuple[JobEnd, bool]:
         """Advance a run. Return its end or its parking, and whether one of its own steps has written that."""
         ...
 
@@ -212,7 +212,7 @@ def run_batch(
                 break
             transaction.own = OwnJob(claim, batch.worker_id)
             if opened.runs is not None:
-                end, is_written = opened.runs.go_on(claim, now=now)
+                end, is_written = opened.runs.resume(claim, now=now)
                 if is_written:
                     opened.ended_by_steps.add(claim.id)
                 end = end._replace(started_at=now)

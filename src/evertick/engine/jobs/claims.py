@@ -1,14 +1,16 @@
 """Claiming: which ready jobs a worker takes next, fairly among tenants.
 
-A poll reads the rank of the first ready job (the *head*) of each tenant in each queue that this worker serves. It
-costs one index step per head, however many jobs wait, run or have ended. Polls are circular: each begins where the last
-one ended. The free places are divided among the tenants (`tenant_fairness`), and jobs are claimed by rank from each
-head. Jobs that have become due are made ready before a poll, or when it finds nothing.
+A poll reads the oldest ready job (the one of the lowest rank) of each tenant in each queue that this worker serves. It
+costs one index step per tenant and queue, however many jobs wait, run or have ended. Polls are circular: each begins
+where the last one ended. The free places are divided among the tenants (`tenant_fairness`), and each tenant's jobs are
+claimed by rank from its oldest job on. Jobs that have become due are made ready before a poll, or when it finds
+nothing.
 
-On PostgreSQL the result of a poll is used for `LOOK_KEPT_MS`, so most claims are one statement. Each head continues
-after its last claimed rank, because the index keeps entries of claimed jobs until the next VACUUM. If something was
-scheduled meanwhile and there are few heads, a claim also searches for *newcomers*: other tenants and queues. Newcomers
-are claimed separately where they start sooner that way. A more urgent job behind a head is found by the next poll.
+On PostgreSQL the result of a poll is used for `POLL_KEPT_MS`, so most claims are one statement. Each claim continues
+after the last claimed rank, because the index keeps entries of claimed jobs until the next VACUUM. If something was
+scheduled meanwhile and few queues are known, a claim also searches for *newcomers*: other tenants and queues. Newcomers
+are claimed separately where they start sooner that way. A job of a lower rank than the claimed ones is found by the
+next poll.
 
 Suspects are jobs during which `SUSPECT_CRASHES` or more workers have died. They are claimed separately, one at a time,
 by a loop that runs them separately.
@@ -31,11 +33,11 @@ from evertick.base.instants import LONG_AGO, MILLISECOND, SECOND_MS, Instant
 from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction, belongs_to
 from evertick.base.records.stored import size_of
 from evertick.engine.jobs.completion import cancel
-from evertick.engine.jobs.limits import LOOK_AGAIN_MS, KeyLimits, StartLimits
+from evertick.engine.jobs.limits import POLL_AGAIN_MS, KeyLimits, StartLimits
 from evertick.engine.jobs.tenant_fairness import divide, in_turns, left_behind
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import Executors
-from evertick.store.records.claims import START, Head, Share, Suspect
+from evertick.store.records.claims import START, OldestJob, Share, Suspect
 from evertick.store.store import Isolation
 from evertick.store.transaction.transaction import Transaction
 
@@ -54,45 +56,45 @@ class Newcomers:
     """The state of one loop about newcomers."""
 
     def __init__(self) -> None:
-        self.heard = False
+        self.notified = False
         """Whether something was scheduled since the last search. Set in any thread."""
-        self.came = False
+        self.were_claimed = False
         """Whether the last claim took newcomers."""
-        self.last: list[Head] = []
-        """Heads of the last newcomers, if they were few and left no job ready."""
+        self.last: list[OldestJob] = []
+        """The oldest jobs of the last newcomers, if they were few and left no job ready."""
         self._came_at = LONG_AGO
         self._found_none_at = LONG_AGO
 
-    def came_last(self, now: Instant, known: Sequence[Head]) -> list[Head]:
-        """Heads of recent newcomers, to be tried without a search; excludes those that a poll has found since."""
+    def recent(self, now: Instant, known: Sequence[OldestJob]) -> list[OldestJob]:
+        """Oldest jobs of recent newcomers, to be tried without a search, except those that a poll has found since."""
         if not self.last or not 0 <= now - self._came_at < KEPT_MS:
             return []
-        places = {head[:2] for head in known}
-        return [head for head in self.last if head[:2] not in places]
+        places = {first[:2] for first in known}
+        return [first for first in self.last if first[:2] not in places]
 
-    def note(self, heads: Sequence[Head], left: Sequence[Head], now: Instant) -> None:
-        """Remember which newcomers came (`heads`, if they were few), except those that have jobs `left`."""
-        places = {head[:2] for head in left}
-        self.last = [head for head in heads if head[:2] not in places]
+    def note(self, oldest: Sequence[OldestJob], left: Sequence[OldestJob], now: Instant) -> None:
+        """Remember the newcomers (`oldest`, if they were few), except those that have jobs `left`."""
+        places = {first[:2] for first in left}
+        self.last = [first for first in oldest if first[:2] not in places]
         self._came_at = now
 
-    def see(self, claims: Sequence[Claim], now: Instant) -> int:
+    def note_claims(self, claims: Sequence[Claim], now: Instant) -> int:
         """Note which of the claims belong to the last newcomers. Return their number."""
-        ranks = {head[:2]: head.rank for head in self.last}
+        ranks = {first[:2]: first.rank for first in self.last}
         came = [claim for claim in claims if (claim.queue, claim.tenant) in ranks] if ranks else []
         if came:
             ranks.update({(claim.queue, claim.tenant): claim.rank for claim in came})
-            self.last, self._came_at = [Head(*place, rank) for place, rank in ranks.items()], now
+            self.last, self._came_at = [OldestJob(*place, rank) for place, rank in ranks.items()], now
         return len(came)
 
     def begin_search(self, now: Instant) -> bool:
         """Whether to search: something was scheduled and no recent search was without result. Then starts it."""
-        if not self.heard or 0 <= now - self._found_none_at < EVERY_MS:
+        if not self.notified or 0 <= now - self._found_none_at < EVERY_MS:
             return False
-        self.heard, self._found_none_at = False, now
+        self.notified, self._found_none_at = False, now
         return True
 
-    def found_some(self) -> None:
+    def note_found(self) -> None:
         """Note that the search had a result."""
         self._found_none_at = LONG_AGO
 
@@ -148,29 +150,29 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class Capacity:
     """A loop's capacity in jobs and in bytes of arguments, and how many jobs of each tenant it runs already."""
 
     jobs: int
     bytes: int = BYTES_MAX
     running: Mapping[TenantId, int] = field(default_factory=dict)
-    beside: Sequence[Head] = ()
-    """Heads that seldom have a job: the first statement reserves one place for each of them."""
+    newcomers: Sequence[OldestJob] = ()
+    """Oldest jobs of tenants that seldom have one: the first statement reserves one place for each of them."""
 
 
-HEADS_MAX: Final = 256
-"""Heads read in one poll, unless more jobs than that are wanted."""
-LOOK_KEPT_MS: Final = 200
-"""How long the heads of a poll are used, where poll results are reused."""
-KNOWN_HEADS_MAX: Final = 64
-"""Where poll results are reused: up to this many heads, and queues of others, a claim also searches for new heads."""
-BESIDE_SHARE: Final = 4
+OLDEST_MAX: Final = 256
+"""Oldest jobs read in one poll, unless more jobs than that are wanted."""
+POLL_KEPT_MS: Final = 200
+"""How long the result of a poll is used, where poll results are reused."""
+KNOWN_QUEUES_MAX: Final = 64
+"""Where poll results are reused: up to this many known queues, also of others, a claim also searches for newcomers."""
+NEWCOMER_SHARE: Final = 4
 """At most one in so many places of a claim of actions is reserved for tenants that came last."""
-GUESSED_HEADS_MAX: Final = 4
-"""Heads of the last claim that the next one may try before it polls again, after a poll that found nothing."""
+GUESSED_MAX: Final = 4
+"""Oldest jobs of the last claim that the next one may try before it polls again, after a poll that found nothing."""
 PROMOTED_MAX: Final = 1_000
 """Jobs made ready in one transaction."""
-ASK_EVERY_MS: Final = 100
+QUERY_EVERY_MS: Final = 100
 """Time between two checks whether other jobs have become due, while polls find ready jobs."""
 TAKEN_MS: Final = 10
 """Time until the next poll after others took all due jobs, or while others make them ready."""
@@ -217,13 +219,13 @@ class ServedQueues:
             for pool in {function.pool, DEFAULT_POOL}:
                 self._learn(queue_of(pool, function.name), pool, function.name)
 
-    def among(self, transaction: Transaction, heads: list[Head]) -> list[Head]:
-        """The heads of served queues. Adds unknown queues of others to `others`."""
-        for queue in {head.queue for head in heads} - self._served.keys():
+    def among(self, transaction: Transaction, oldest: list[OldestJob]) -> list[OldestJob]:
+        """The oldest jobs of served queues. Adds unknown queues of others to `others`."""
+        for queue in {first.queue for first in oldest} - self._served.keys():
             named = transaction.queue_name(queue)
             if named is not None:
                 self._learn(queue, *named)
-        return [head for head in heads if self._served.get(head.queue, False)]
+        return [first for first in oldest if self._served.get(first.queue, False)]
 
     def serves(self, queue: QueueId, pool: str, name: str) -> bool:
         """Whether a queue is served. The queue may have no ready job."""
@@ -248,18 +250,18 @@ class Claims:
         self._kind = kind
         runner, every_ms = deps.runner, deps.settings.poll // MILLISECOND
         self._served = ServedQueues(runner.functions, self._runs, deps.pool_of_queue, learn_every_ms=every_ms)
-        self._keeps_looks = not deps.store.single_engine
+        self._keeps_polls = not deps.store.single_engine
         self._after = START
-        self._left: list[Head] = []
-        """Heads of the last poll that may have more jobs, each from the rank up to which it was claimed."""
-        self.news = Newcomers()
-        self._looked_at = LONG_AGO
-        self._last: list[Head] = []
-        """Heads of the last claim, if they were few."""
+        self._left: list[OldestJob] = []
+        """Oldest jobs of the last poll whose queues may have more, each from the last claimed rank on."""
+        self.newcomers = Newcomers()
+        self._polled_at = LONG_AGO
+        self._last: list[OldestJob] = []
+        """The oldest jobs of the last claim, if they were few."""
         self._may_guess = False
         self._waiting_at: Instant | None = None
         """When the first job that is not due yet becomes due, as far as is known."""
-        self._asked_at = LONG_AGO
+        self._queried_at = LONG_AGO
         self._claims_made = 0
         self._served_at: dict[TenantId, int] = {}
         self._limits = StartLimits(deps.pool_of_queue, is_shared=not deps.store.single_engine)
@@ -274,61 +276,72 @@ class Claims:
 
     # -- which jobs to take next
 
-    def newcomers(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
+    def claim_newcomers(
+        self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, capacity: Capacity
+    ) -> Claimed:
         """Claim ready jobs of tenants and queues that the last poll did not find; call it again for the remaining ones.
 
         The last newcomers are tried first, which saves the search.
         """
         known, claims = self._left, list[Claim]()
-        if known and self.news.heard and self._keeps_looks and not self._keys.hold_back:
-            self.news.heard = False
-            claims = self._take(transaction, worker_id, self.news.came_last(now, known), room, now)
+        if known and self.newcomers.notified and self._keeps_polls and not self._keys.hold_back:
+            self.newcomers.notified = False
+            claims = self._take(transaction, worker_id, self.newcomers.recent(now, known), capacity, now)
             if not claims:
-                self.news.heard, self._left = True, known
-                claims = self._take(transaction, worker_id, self._new_heads(transaction, now), room, now)
+                self.newcomers.notified, self._left = True, known
+                claims = self._take(transaction, worker_id, self._oldest_new_jobs(transaction, now), capacity, now)
             if claims:
                 self._deps.counters.add("newcomers_claimed", len(claims))
-                self.news.note(self._last, self._left, now)
+                self.newcomers.note(self._last, self._left, now)
             self._left = [*known, *self._left]
         return Claimed(claims, now, suspect_is_due=None)
 
-    def newcomers_first(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
+    def claim_newcomers_first(
+        self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, capacity: Capacity
+    ) -> Claimed:
         """Claim only newcomers, so that they start sooner. If none, or if the last claim took some, claim due jobs."""
-        found = None if self.news.came else self.newcomers(transaction, worker_id, now=now, room=room)
-        self.news.came = found is not None and bool(found.claims)
+        found = (
+            None
+            if self.newcomers.were_claimed
+            else self.claim_newcomers(transaction, worker_id, now=now, capacity=capacity)
+        )
+        self.newcomers.were_claimed = found is not None and bool(found.claims)
         if found is None or not found.claims:
-            return self.due(transaction, worker_id, now=now, room=room)
-        self.news.heard = True  # there may be more
+            return self.claim_due(transaction, worker_id, now=now, capacity=capacity)
+        self.newcomers.notified = True  # there may be more
         return found
 
-    def newcomers_since(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
-        """Claim newcomers that arrived during the claim of due jobs; call it after `newcomers_first`. So they need
-        not wait until the event loop has received that claim and a thread begins the next one.
+    def claim_newcomers_since(
+        self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, capacity: Capacity
+    ) -> Claimed:
+        """Claim newcomers that arrived during the claim of due jobs; call it after `claim_newcomers_first`.
+
+        So they need not wait until the event loop has received that claim and a thread begins the next one.
         """
-        if self.news.came:
+        if self.newcomers.were_claimed:
             return Claimed([], now)
-        found = self.newcomers(transaction, worker_id, now=now, room=room)
+        found = self.claim_newcomers(transaction, worker_id, now=now, capacity=capacity)
         if found.claims:
-            self.news.came = self.news.heard = True
+            self.newcomers.were_claimed = self.newcomers.notified = True
         return found
 
-    def due(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
+    def claim_due(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, capacity: Capacity) -> Claimed:
         """Claim ready jobs up to the capacity."""
-        if claims := self._without_look(transaction, worker_id, now, room):
+        if claims := self._without_poll(transaction, worker_id, now, capacity):
             return Claimed(claims, now, suspect_is_due=None)
         if self._waiting_at is not None and self._waiting_at <= now:
             self._promote(transaction, now)
-        heads = self._look(transaction, now, room)
-        if not heads or not 0 <= now - self._asked_at < ASK_EVERY_MS:
-            self._waiting_at, self._asked_at = transaction.next_waiting_at(), now
+        oldest = self._poll(transaction, now, capacity)
+        if not oldest or not 0 <= now - self._queried_at < QUERY_EVERY_MS:
+            self._waiting_at, self._queried_at = transaction.next_waiting_at(), now
             if self._waiting_at is not None and self._waiting_at <= now and self._promote(transaction, now):
-                heads = heads or self._look(transaction, now, room)
-        claims = self._take(transaction, worker_id, heads, room, now)
+                oldest = oldest or self._poll(transaction, now, capacity)
+        claims = self._take(transaction, worker_id, oldest, capacity, now)
         self._may_guess = not claims
         soon = Instant(now + TAKEN_MS)
-        later = [self._when_to_look(heads, soon, now)] if heads else []
+        later = [self._poll_at(oldest, soon, now)] if oldest else []
         if self._keys.hold_back:
-            later.append(Instant(now + LOOK_AGAIN_MS))
+            later.append(Instant(now + POLL_AGAIN_MS))
         suspect_at = min((each.due_at for each in self._suspects(transaction, now)), default=None)
         suspect_is_due = suspect_at is not None and suspect_at <= now
         if claims:  # poll again at once: only a poll that finds nothing knows when the next job is due
@@ -339,94 +352,97 @@ class Claims:
             later.append(suspect_at)
         return Claimed([], min(later, default=None), suspect_is_due)
 
-    def _without_look(self, transaction: Transaction, worker_id: WorkerId, now: Instant, room: Room) -> list[Claim]:
-        """Claim from the heads of the last poll while it is valid; otherwise, once, from those that had jobs last."""
-        if not self._keeps_looks or self._keys.hold_back:
+    def _without_poll(
+        self, transaction: Transaction, worker_id: WorkerId, now: Instant, capacity: Capacity
+    ) -> list[Claim]:
+        """Claim from the queues of the last poll while it is valid; otherwise, once, from those of the last claim."""
+        if not self._keeps_polls or self._keys.hold_back:
             return []
-        are_many = len(self._left) + len(self._served.others) > KNOWN_HEADS_MAX  # only a poll finds newcomers then
-        is_stale = are_many and self.news.heard and self._kind is FunctionKind.ACTION  # too expensive for each batch
-        if 0 <= now - self._looked_at < LOOK_KEPT_MS and self._left and not is_stale:
-            heads = [*self._left, *self._new_heads(transaction, now)]
-            came_last = self.news.came_last(now, heads) if self._kind is FunctionKind.ACTION else []
-            if not (beside := came_last[: room.jobs // BESIDE_SHARE]):
-                return self._take(transaction, worker_id, heads, room, now)
-            claims = self._take(transaction, worker_id, heads, replace(room, beside=beside), now)
-            if count := self.news.see(claims, now):
+        are_many = len(self._left) + len(self._served.others) > KNOWN_QUEUES_MAX  # only a poll finds newcomers then
+        # Mutations do not poll for each batch, which would be too expensive.
+        is_stale = are_many and self.newcomers.notified and self._kind is FunctionKind.ACTION
+        if 0 <= now - self._polled_at < POLL_KEPT_MS and self._left and not is_stale:
+            oldest = [*self._left, *self._oldest_new_jobs(transaction, now)]
+            recent = self.newcomers.recent(now, oldest) if self._kind is FunctionKind.ACTION else []
+            if not (newcomers := recent[: capacity.jobs // NEWCOMER_SHARE]):
+                return self._take(transaction, worker_id, oldest, capacity, now)
+            claims = self._take(transaction, worker_id, oldest, replace(capacity, newcomers=newcomers), now)
+            if count := self.newcomers.note_claims(claims, now):
                 self._deps.counters.add("newcomers_claimed", count)
             return claims
         if self._may_guess and self._last:
             self._may_guess = False
-            return self._take(transaction, worker_id, self._last, room, now)
+            return self._take(transaction, worker_id, self._last, capacity, now)
         return []
 
-    def _new_heads(self, transaction: Transaction, now: Instant) -> list[Head]:
-        """Heads that the last poll did not find: a tenant with few jobs must not wait for one with many."""
+    def _oldest_new_jobs(self, transaction: Transaction, now: Instant) -> list[OldestJob]:
+        """Oldest jobs of newcomers: a tenant with few jobs must not wait for one with many."""
         known = len(self._left) + len(self._served.others)
-        if known > KNOWN_HEADS_MAX or not self.news.begin_search(now):
+        if known > KNOWN_QUEUES_MAX or not self.newcomers.begin_search(now):
             return []
-        found = transaction.new_heads(self._left, others=self._served.others)
-        heads = self._served.among(transaction, found)
-        if heads:
-            self.news.found_some()
-            self._limits.look(transaction, [*self._left, *heads, *self.news.last])
-        return heads
+        found = transaction.oldest_new_jobs(self._left, others=self._served.others)
+        oldest = self._served.among(transaction, found)
+        if oldest:
+            self.newcomers.note_found()
+            self._limits.query_tenants(transaction, [*self._left, *oldest, *self.newcomers.last])
+        return oldest
 
-    def _look(self, transaction: Transaction, now: Instant, room: Room) -> list[Head]:
-        """Heads of served queues, from where the last poll ended, at most one full circle."""
-        self.news.heard = False
+    def _poll(self, transaction: Transaction, now: Instant, capacity: Capacity) -> list[OldestJob]:
+        """The oldest jobs of served queues, from where the last poll ended, at most one full circle."""
+        self.newcomers.notified = False
         self._served.forget(now)
-        self._limits.ask(transaction, now=now)
+        self._limits.refresh(transaction, now=now)
         if self._limits.may_hold_keys or self._keys.hold_back:
             self._keys.release(transaction, self._served.serves)
-        wanted = max(room.jobs, HEADS_MAX)
+        wanted = max(capacity.jobs, OLDEST_MAX)
         start = self._after
-        heads = self._read(transaction, start, wanted)
-        if len(heads) < wanted and start != START:
-            again = self._read(transaction, START, wanted - len(heads))
-            heads += [head for head in again if head[:2] <= start[:2]]
-        self._after = heads[-1] if len(heads) == wanted else START
-        self._looked_at = now
-        # A claim without a poll may use the last heads, and newcomers are tried at theirs.
-        self._limits.look(transaction, [*heads, *self._last, *self.news.last])
-        return heads
+        oldest = self._read(transaction, start, wanted)
+        if len(oldest) < wanted and start != START:
+            again = self._read(transaction, START, wanted - len(oldest))
+            oldest += [first for first in again if first[:2] <= start[:2]]
+        self._after = oldest[-1] if len(oldest) == wanted else START
+        self._polled_at = now
+        # A claim without a poll may use the oldest jobs of the last claim, and newcomers are tried at theirs.
+        self._limits.query_tenants(transaction, [*oldest, *self._last, *self.newcomers.last])
+        return oldest
 
-    def _read(self, transaction: Transaction, after: Head, limit: int) -> list[Head]:
+    def _read(self, transaction: Transaction, after: OldestJob, limit: int) -> list[OldestJob]:
         served, steps = self._served, max(self._deps.settings.tenants, limit)
         while True:
             others = len(served.others)
-            found = transaction.ready_heads(others=served.others, after=after, limit=limit, steps=steps + others)
-            heads = served.among(transaction, found)
+            found = transaction.oldest_ready_jobs(others=served.others, after=after, limit=limit, steps=steps + others)
+            oldest = served.among(transaction, found)
             if len(served.others) == others:
-                return heads
+                return oldest
 
-    def _when_to_look(self, heads: list[Head], soon: Instant, now: Instant) -> Instant:
-        """When to poll again after nothing was claimed from the heads."""
-        if not self._limits.hold_back(heads):
+    def _poll_at(self, oldest: list[OldestJob], soon: Instant, now: Instant) -> Instant:
+        """When to poll again after nothing was claimed from the oldest jobs on."""
+        if not self._limits.hold_back(oldest):
             return soon  # other workers were faster, or lock it
-        return now if self._after != START else self._limits.look_again_at(now=now)  # there may be more heads
+        return now if self._after != START else self._limits.poll_again_at(now=now)  # there may be more queues
 
     def _take(
-        self, transaction: Transaction, worker_id: WorkerId, heads: list[Head], room: Room, now: Instant
+        self, transaction: Transaction, worker_id: WorkerId, oldest: list[OldestJob], capacity: Capacity, now: Instant
     ) -> list[Claim]:
-        """Claim from the heads in passes: places that one tenant does not use go to the others."""
+        """Claim from the oldest jobs on, in passes: places that one tenant does not use go to the others."""
         claims: list[Claim] = []
         limits = self._limits
-        limits.begin(transaction, [*heads, *room.beside], now=now)
-        unheld = limits.unheld(heads)
+        limits.begin(transaction, [*oldest, *capacity.newcomers], now=now)
+        startable = limits.startable(oldest)
         if limits.per_key:
             self._keys.begin(transaction)
-        was_held, heads = len(unheld) < len(heads), unheld
-        running = dict(room.running)
-        places = [Share(head, 1) for head in limits.unheld(room.beside)]
-        jobs, size = room.jobs - len(places), room.bytes
-        while heads and jobs > 0 and size >= JOB_BYTES_MAX:
-            shares = limits.within([*divide(heads, jobs, running=running, served=self._served_at), *places])
+        was_held, oldest = len(startable) < len(oldest), startable
+        running = dict(capacity.running)
+        places = [Share(first, 1) for first in limits.startable(capacity.newcomers)]
+        jobs, size = capacity.jobs - len(places), capacity.bytes
+        while oldest and jobs > 0 and size >= JOB_BYTES_MAX:
+            shares = limits.within([*divide(oldest, jobs, running=running, served=self._served_at), *places])
             places = []
             claim_jobs = partial(self._keys.claim, transaction) if limits.per_key else transaction.claim_jobs
             taken = claim_jobs(shares, kind=self._kind, worker_id=worker_id, now=self._deps.clock.now(), bytes_max=size)
             self._claims_made += 1
             limits.take(taken)
-            heads = limits.unheld(left_behind(heads, shares, taken))
+            oldest = limits.startable(left_behind(oldest, shares, taken))
             if not taken:
                 break
             claims += taken
@@ -437,18 +453,18 @@ class Claims:
                 self._served_at[tenant] = self._claims_made
         limits.end(transaction, claims, now=now)
         self.holds_back = was_held or self._keys.hold_back
-        self._left = heads
+        self._left = oldest
         if claims:
             last = {(claim.queue, claim.tenant): claim.rank for claim in claims}
-            few = len(last) <= GUESSED_HEADS_MAX
-            self._last = [Head(*place, rank) for place, rank in last.items()] if few else []
+            few = len(last) <= GUESSED_MAX
+            self._last = [OldestJob(*place, rank) for place, rank in last.items()] if few else []
             if len(self._served_at) > SERVED_MAX:
                 self._served_at = {claim.tenant: self._claims_made for claim in claims}
         return in_turns(claims)
 
     def _promote(self, transaction: Transaction, now: Instant) -> int:
         """Make jobs ready that have become due. Return their number. When the next are due is queried afterwards."""
-        self._asked_at = LONG_AGO
+        self._queried_at = LONG_AGO
         return transaction.promote_jobs(now=now, limit=PROMOTED_MAX)
 
     def _runs(self, pool: str, name: str) -> bool:
@@ -476,8 +492,8 @@ class Claims:
         found = transaction.suspects(limit=SUSPECTS_MAX)
         served = [e for e in found if e.queue == queue_of(e.pool, e.name) and self._runs(e.pool, e.name)]
         self._limits.begin_suspects(transaction, served, now=now)
-        unheld = self._limits.unheld(served)
-        return self._keys.with_room(transaction, unheld) if self._limits.per_key else unheld
+        startable = self._limits.startable(served)
+        return self._keys.with_capacity(transaction, startable) if self._limits.per_key else startable
 
     # -- jobs that are held although the reply was lost
 

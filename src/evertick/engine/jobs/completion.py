@@ -70,20 +70,20 @@ def finish(
     logged = [logged_by(claims[end.id], end.attempt, end.logs) for end in ends if end.logs]
     if logged:
         transaction.add_logs(logged, now=now)
-    told: list[NewJob | NewMessage | None] = []
+    notices: list[NewJob | NewMessage | None] = []
     reports: list[RunReport | None] = []
     for end in written.values():
         claim = claims[end.id]
         if end.state is JobState.PENDING or (claim.on_complete is None and claim.schedule is None):
             continue
         if (stored := claim.on_complete) is not None:
-            build = partial(_told, stored, end.id, claim.tenant, end.state, end, claim.trace, now, make_id)
-            told.append(_unless_damaged(build, end.id))
+            build = partial(_notice, stored, end.id, claim.tenant, end.state, end, claim.trace, now, make_id)
+            notices.append(_unless_damaged(build, end.id))
         if (occurrence := claim.schedule) is not None:
             outcome = CANCELED_BY.get(stops.get(end.id, Stop.NONE), CANCELED)
             build_report = partial(_report, occurrence, end.id, claim.tenant, end, now, outcome=outcome)
             reports.append(_unless_damaged(build_report, end.id))
-    _write_told(transaction, told, reports, now)
+    _write_notices(transaction, notices, reports, now)
     return written
 
 
@@ -150,30 +150,30 @@ class _Canceling:
 
 def _follow(transaction: Transaction, canceled: Mapping[JobId, CanceledJob], how: _Canceling) -> None:
     """Write what follows from the ends of canceled jobs. For jobs that still run this happens when they end."""
-    told: list[NewJob | NewMessage | None] = []
+    notices: list[NewJob | NewMessage | None] = []
     reports: list[RunReport | None] = []
     for job_id, ended in canceled.items():
         if ended.still_runs:
             continue
         if (stored := ended.on_complete) is not None:
             build = partial(
-                _told, stored, job_id, how.tenant, JobState.CANCELED, None, ended.trace, how.now, how.make_id
+                _notice, stored, job_id, how.tenant, JobState.CANCELED, None, ended.trace, how.now, how.make_id
             )
-            told.append(_unless_damaged(build, job_id))
+            notices.append(_unless_damaged(build, job_id))
         if (occurrence := ended.schedule) is not None:
             build_report = partial(_report, occurrence, job_id, how.tenant, None, how.now, outcome=how.outcome)
             reports.append(_unless_damaged(build_report, job_id))
-    _write_told(transaction, told, reports, how.now)
+    _write_notices(transaction, notices, reports, how.now)
 
 
-def _write_told(
+def _write_notices(
     transaction: Transaction,
-    told: Sequence[NewJob | NewMessage | None],
+    notices: Sequence[NewJob | NewMessage | None],
     reports: Sequence[RunReport | None],
     now: Instant,
 ) -> None:
-    followers = [each for each in told if isinstance(each, NewJob)]
-    messages = [each for each in told if isinstance(each, NewMessage)]
+    followers = [each for each in notices if isinstance(each, NewJob)]
+    messages = [each for each in notices if isinstance(each, NewMessage)]
     if followers:
         transaction.insert_jobs(followers)
     if found := [each for each in reports if each is not None]:
@@ -186,7 +186,7 @@ def cancel_page(
     transaction: Transaction, where: JobFilter, *, after: str, now: Instant, make_id: MakeId
 ) -> tuple[int, str | None]:
     """Cancel a page of jobs that `where` selects, after the id `after`. Return their number and the next `after`."""
-    found, following = transaction.look_for_jobs(where, limit=CANCEL_PAGE, after=after)
+    found, following = transaction.find_jobs(where, limit=CANCEL_PAGE, after=after)
     ids = [job.id for job in found]
     return cancel_many(transaction, ids, tenant=where.tenant, now=now, make_id=make_id), following
 
@@ -206,7 +206,7 @@ def _unless_damaged(build: Callable[[], T], job_id: JobId) -> T | None:
         return None
 
 
-def _told(
+def _notice(
     stored: Stored[Completion],
     job_id: JobId,
     tenant: TenantId,
@@ -219,7 +219,7 @@ def _told(
     """The notification for the caller of a job about its end; `end` is None if it was canceled before it ended."""
     completion = stored.value
     if completion.kind == STEP:
-        return _told_run(completion, STEP_CANCELED if end is None else _outcome_of(end))
+        return _run_notice(completion, STEP_CANCELED if end is None else _outcome_of(end))
     if not completion.follows(state):
         return None
     result = {"kind": "canceled"} if end is None else _result_of(end)
@@ -253,7 +253,7 @@ def _report(
     )
 
 
-def _told_run(completion: Completion, outcome: Returned | Raised) -> NewMessage:
+def _run_notice(completion: Completion, outcome: Returned | Raised) -> NewMessage:
     """The message for a run about the end of a job that it waits for."""
     return NewMessage(JobId(completion.name), MessageKind.ENDED, seq=completion.context, outcome=outcome)
 
@@ -289,6 +289,6 @@ def _result_of(end: JobEnd) -> dict[str, Any]:
         return {"kind": "success", "value": json.loads(end.result or "null")}
     if end.state is JobState.FAILED:
         error = NO_ERROR if end.error is None else end.error.value
-        told = {"kind": "failed", "error": error.text}
-        return told if error.data is None else {**told, "error_data": json.loads(error.data)}
+        failed = {"kind": "failed", "error": error.text}
+        return failed if error.data is None else {**failed, "error_data": json.loads(error.data)}
     return {"kind": "canceled"}

@@ -16,16 +16,16 @@ from evertick.base.records.limits import PoolLimits, StartLimit
 from evertick.base.records.stored import size_of
 from evertick.engine.jobs.tenant_fairness import levelled
 from evertick.rules.jobs.start_limits import after_starts, next_start_at, starts_allowed
-from evertick.store.records.claims import Head, HeldKey, LimitKey, Share, Suspect
+from evertick.store.records.claims import HeldKey, LimitKey, OldestJob, Share, Suspect
 from evertick.store.store import Isolation
 from evertick.store.transaction.transaction import Transaction
 
-ASK_EVERY_MS: Final = 1_000
+QUERY_EVERY_MS: Final = 1_000
 """Time between two checks whether there are limits. A first limit takes effect after this time at the latest."""
-LOOK_AGAIN_MS: Final = 100
+POLL_AGAIN_MS: Final = 100
 """Time until the next poll checks whether jobs are still held back, while some are."""
 
-H = TypeVar("H", Head, Suspect)
+H = TypeVar("H", OldestJob, Suspect)
 Scope = tuple[str, str]
 """The subject of a limit: a pool ("mail", ""), a tenant ("", "acme"), or a tenant's jobs in a pool ("mail", "acme")."""
 
@@ -35,10 +35,10 @@ class StartLimits:
 
     def __init__(self, pools: Mapping[QueueId, str], *, is_shared: bool) -> None:
         self._pool_of_queue = pools
-        self._ask_every_ms = ASK_EVERY_MS if is_shared else 0
+        self._query_every_ms = QUERY_EVERY_MS if is_shared else 0
         self._any = False
         self._holds_locks = False
-        self._asked_at = LONG_AGO
+        self._queried_at = LONG_AGO
         self._tenants: set[TenantId] = set()
         self._pools: Mapping[str, PoolLimits] = {}
         self.may_hold_keys = False
@@ -56,36 +56,36 @@ class StartLimits:
         self._holds_locks = isolation is not wanted or not by_statement
         return isolation
 
-    def ask(self, transaction: Transaction, *, now: Instant) -> None:
+    def refresh(self, transaction: Transaction, *, now: Instant) -> None:
         """Before a poll: query whether there are limits, if the last check is old enough."""
-        if not 0 <= now - self._asked_at < self._ask_every_ms:
+        if not 0 <= now - self._queried_at < self._query_every_ms:
             found = transaction.any_limits()
             pools = transaction.pool_limits() if found.pools else {}  # if this fails, the check must count as not made
-            self._any, self._pools, self._asked_at = found.tenants or found.pools, pools, now
+            self._any, self._pools, self._queried_at = found.tenants or found.pools, pools, now
             self.may_hold_keys = found.held or any(each.per_key is not None for each in self._pools.values())
 
-    def look(self, transaction: Transaction, heads: Sequence[Head]) -> None:
-        """During a poll: query which of the tenants of these heads are limited."""
-        self._tenants = self._limited_of(transaction, heads)
+    def query_tenants(self, transaction: Transaction, oldest: Sequence[OldestJob]) -> None:
+        """During a poll: query which of the tenants of these jobs are limited."""
+        self._tenants = self._limited_of(transaction, oldest)
 
     def most_of_a_key(self, pool: str) -> int | None:
         """How many jobs of one key a pool may run, as far as is known. None means no limit."""
         limits = self._pools.get(pool_name(pool))
         return None if limits is None else limits.per_key
 
-    def begin(self, transaction: Transaction, heads: Sequence[Head], *, now: Instant) -> None:
-        """Before a claim from heads that were passed to `look`: lock the limits that apply, and count running jobs."""
-        self._lock(transaction, heads, self._tenants, now)
+    def begin(self, transaction: Transaction, oldest: Sequence[OldestJob], *, now: Instant) -> None:
+        """Before a claim from jobs passed to `query_tenants`: lock the limits that apply, and count running jobs."""
+        self._lock(transaction, oldest, self._tenants, now)
 
     def begin_suspects(self, transaction: Transaction, suspects: Sequence[Suspect], *, now: Instant) -> None:
         """Do the same as `begin` for suspects, which no poll reads and a new worker claims before its first poll."""
         if suspects:
-            self.ask(transaction, now=now)
+            self.refresh(transaction, now=now)
         self._lock(transaction, suspects, self._limited_of(transaction, suspects), now)
 
-    def unheld(self, found: Sequence[H]) -> list[H]:
+    def startable(self, found: Sequence[H]) -> list[H]:
         """The elements of which at least one job may start."""
-        return [each for each in found if self._room(each) != 0] if self._open else list(found)
+        return [each for each in found if self._capacity(each) != 0] if self._open else list(found)
 
     def within(self, shares: list[Share]) -> list[Share]:
         """The shares that the limits allow. Tenants get equal shares of a pool's places, counting what runs there."""
@@ -93,19 +93,19 @@ class StartLimits:
             return shares
         of_pools: dict[str, list[Share]] = {}
         for share in shares:
-            of_pools.setdefault(self.pool_of(share.head), []).append(share)
+            of_pools.setdefault(self.pool_of(share.first), []).append(share)
         left, kept = dict(self._open), []
         for pool, places in of_pools.items():
-            room = left.get((pool, ""))
-            running = [self._running.get((pool, share.head.tenant), 0) for share in places]
-            equal = [share.limit for share in places] if room is None else levelled(room, running)
+            capacity = left.get((pool, ""))
+            running = [self._running.get((pool, share.first.tenant), 0) for share in places]
+            equal = [share.limit for share in places] if capacity is None else levelled(capacity, running)
             for share, most in zip(places, equal, strict=True):
-                scopes = [scope for scope in _scopes(pool, share.head.tenant) if scope in left]
+                scopes = [scope for scope in _scopes(pool, share.first.tenant) if scope in left]
                 limit = min([share.limit, most, *(left[scope] for scope in scopes)])
                 for scope in scopes:
                     left[scope] -= limit
                 if limit > 0:
-                    kept.append(Share(share.head, limit))
+                    kept.append(Share(share.first, limit))
         return kept
 
     def take(self, claims: Sequence[Claim]) -> None:
@@ -128,29 +128,29 @@ class StartLimits:
             else:
                 transaction.use_starts(TenantId(tenant), used_until_us=until_us)
 
-    def hold_back(self, heads: Sequence[Head]) -> bool:
-        """Whether only limits keep the jobs behind these heads from starting."""
-        return bool(heads) and not self.unheld(heads)
+    def hold_back(self, oldest: Sequence[OldestJob]) -> bool:
+        """Whether only limits keep these jobs, and those behind them, from starting."""
+        return bool(oldest) and not self.startable(oldest)
 
-    def look_again_at(self, *, now: Instant) -> Instant:
+    def poll_again_at(self, *, now: Instant) -> Instant:
         """The time at which a job that was held back may start, as far as is known."""
         rates = [next_start_at(limit, now=now) for limit in self._limits.values() if limit.per_minute is not None]
-        return min([at for at in rates if at is not None], default=Instant(now + LOOK_AGAIN_MS))
+        return min([at for at in rates if at is not None], default=Instant(now + POLL_AGAIN_MS))
 
     # -- helpers
 
     def _limited_of(self, transaction: Transaction, found: Sequence[H]) -> set[TenantId]:
         return transaction.held_back_tenants({each.tenant for each in found}) if self._any and found else set()
 
-    def pool_of(self, each: Head | Suspect | Claim) -> str:
-        """The name, inside its app, of the pool of a head, suspect or claim."""
+    def pool_of(self, each: OldestJob | Suspect | Claim) -> str:
+        """The name, inside its app, of the pool of a job, suspect or claim."""
         pool = each.pool if isinstance(each, Suspect) else self._pool_of_queue.get(each.queue, DEFAULT_POOL)
         return pool_name(pool)
 
-    def _open_scopes(self, each: Head | Suspect | Claim) -> Iterator[Scope]:
+    def _open_scopes(self, each: OldestJob | Suspect | Claim) -> Iterator[Scope]:
         return (scope for scope in _scopes(self.pool_of(each), each.tenant) if scope in self._open)
 
-    def _room(self, each: Head | Suspect) -> int | None:
+    def _capacity(self, each: OldestJob | Suspect) -> int | None:
         """How many jobs may start. None if no limit applies."""
         return min((max(0, self._open[scope]) for scope in self._open_scopes(each)), default=None)
 
@@ -219,7 +219,7 @@ KEYS_MAX: Final = 1_000
 WINDOW: Final = 500
 """Ready jobs that a claim reads at a time after it has found a full key."""
 HELD_MAX: Final = 2_000
-"""Jobs that one claim holds behind a head at most; the next claim continues."""
+"""Jobs that one claim holds in a queue of a tenant at most; the next claim continues."""
 RELEASED_MAX: Final = 1_000
 """Held jobs of a function and a key that are made ready at a time, at most."""
 
@@ -247,7 +247,7 @@ class KeyLimits:
         if not held:
             return
         running = transaction.running_by_key()
-        transaction.release_held([(each, self._room(each, running)) for each in held])
+        transaction.release_held([(each, self._capacity(each, running)) for each in held])
         self.hold_back = any(serves(each.queue, each.pool, each.name) for each in held)
 
     def begin(self, transaction: Transaction) -> None:
@@ -256,43 +256,45 @@ class KeyLimits:
         self._running = transaction.running_by_key()
 
     def claim(self, transaction: Transaction, shares: Sequence[Share], *, bytes_max: int, **taker: Any) -> list[Claim]:
-        """Claim jobs behind heads, as `claim_jobs` does, and hold those whose keys are full."""
-        by_key = [share for share in shares if self._limits.pool_of(share.head) in self._limits.per_key]
+        """Claim jobs, as `claim_jobs` does, and hold those whose keys are full."""
+        by_key = [share for share in shares if self._limits.pool_of(share.first) in self._limits.per_key]
         others = [share for share in shares if share not in by_key]
         claims: list[Claim] = []
         if others:
             claims = transaction.claim_jobs(others, bytes_max=bytes_max, **taker)
         ids: list[JobId] = []
-        room = bytes_max - sum(size_of(claim.args) for claim in claims)
+        capacity = bytes_max - sum(size_of(claim.args) for claim in claims)
         for share in by_key:
-            chosen, size = self._choose(transaction, share, room, is_first=not (claims or ids))
+            chosen, size = self._choose(transaction, share, capacity, is_first=not (claims or ids))
             ids += chosen
-            room -= size
+            capacity -= size
         return claims + transaction.claim_ready(ids, **taker) if ids else claims
 
-    def with_room(self, transaction: Transaction, suspects: list[Suspect]) -> list[Suspect]:
+    def with_capacity(self, transaction: Transaction, suspects: list[Suspect]) -> list[Suspect]:
         """The suspects whose keys are not full. Their limits are locked."""
         self.begin(transaction)
         return [each for each in suspects if self._left(each, each.limit_key) > 0]
 
     # -- helpers
 
-    def _room(self, held: HeldKey, running: Mapping[LimitKey, int]) -> int:
+    def _capacity(self, held: HeldKey, running: Mapping[LimitKey, int]) -> int:
         most = self._limits.most_of_a_key(held.pool)
         if most is None:
             return RELEASED_MAX
         return min(RELEASED_MAX, most - running.get(LimitKey(pool_name(held.pool), held.tenant, held.key), 0))
 
-    def _choose(self, transaction: Transaction, share: Share, room: int, *, is_first: bool) -> tuple[list[JobId], int]:
-        """The first jobs behind a head that may start, up to its share and `room` bytes, and the sum of their bytes."""
-        head, most = share
+    def _choose(
+        self, transaction: Transaction, share: Share, capacity: int, *, is_first: bool
+    ) -> tuple[list[JobId], int]:
+        """The first jobs that may start, up to the share and `capacity` bytes, and the sum of their bytes."""
+        first, most = share
         chosen: list[JobId] = []
         full: list[JobId] = []
-        size, after, window = 0, (head.rank, ""), most
+        size, after, window = 0, (first.rank, ""), most
         while len(full) < HELD_MAX:
-            found = transaction.ready_jobs(head.queue, head.tenant, after=after, limit=window)
+            found = transaction.ready_jobs(first.queue, first.tenant, after=after, limit=window)
             for job in found:
-                if len(chosen) == most or (size + job.size > room and not (is_first and not chosen)):
+                if len(chosen) == most or (size + job.size > capacity and not (is_first and not chosen)):
                     break
                 if not self._starts(share, job.key):
                     full.append(job.id)
@@ -313,13 +315,13 @@ class KeyLimits:
         if self._left(share, key) <= 0:
             return False
         if key is not None:
-            counted = LimitKey(self._limits.pool_of(share.head), share.head.tenant, key)
+            counted = LimitKey(self._limits.pool_of(share.first), share.first.tenant, key)
             self._started[counted] = self._started.get(counted, 0) + 1
         return True
 
     def _left(self, each: Share | Suspect, key: str | None) -> int:
         """How many more jobs with a key may start; 1 if no limit applies."""
-        place = each.head if isinstance(each, Share) else each
+        place = each.first if isinstance(each, Share) else each
         pool = self._limits.pool_of(place)
         most = self._limits.per_key.get(pool)
         if key is None or most is None:

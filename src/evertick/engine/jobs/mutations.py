@@ -24,9 +24,9 @@ from evertick.base.records.jobs import Claim, FunctionKind
 from evertick.base.records.stored import size_of
 from evertick.engine.jobs.actions import ActionLoop
 from evertick.engine.jobs.batch import Batch
-from evertick.engine.jobs.claims import BYTES_MAX, Claimed, Claims, Room, give_back
+from evertick.engine.jobs.claims import BYTES_MAX, Capacity, Claimed, Claims, give_back
 from evertick.engine.jobs.recovery import BatchRunner
-from evertick.engine.jobs.tenant_fairness import SHARE, SHARE_BESIDE, BatchSize
+from evertick.engine.jobs.tenant_fairness import SHARE, SHARE_CONCURRENT, BatchSize
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import Work
 from evertick.engine.runtime.loop import Loop
@@ -59,31 +59,31 @@ class MutationLoop(Loop):
         self._actions.on_idle.append(self.poke)
         self._claims = Claims(deps, self.kind)
         self._batches = BatchRunner(deps)
-        self._aside: dict[asyncio.Task[Any], list[Claim]] = {}
+        self._separate: dict[asyncio.Task[Any], list[Claim]] = {}
         """Batches that run concurrently with the others: slow ones, and those of newcomers."""
         self._suspect_waits = False
-        self._size = BatchSize(deps.settings.batch, share=SHARE if deps.store.single_engine else SHARE_BESIDE)
-        self._news = asyncio.Event()
+        self._size = BatchSize(deps.settings.batch, share=SHARE if deps.store.single_engine else SHARE_CONCURRENT)
+        self._wake = asyncio.Event()
         """Set while a batch runs: when it has ended, or when jobs were scheduled that may be claimed."""
 
-    def hear(self) -> None:
-        self._claims.news.heard = True
+    def notify(self) -> None:
+        self._claims.newcomers.notified = True
 
     def poke(self) -> None:
         """Poll again at once, also for new tenants."""
-        self.hear()
-        self._news.set()
+        self.notify()
+        self._wake.set()
         super().poke()
 
     async def run(self) -> None:
         """Run as `Loop.run`, then wait for the concurrent batches."""
         try:
             await super().run()
-            while self._aside:
-                await asyncio.wait(self._aside, timeout=SLOW_S)
+            while self._separate:
+                await asyncio.wait(self._separate, timeout=SLOW_S)
                 self._forget_ended()
         finally:
-            for task in self._aside:
+            for task in self._separate:
                 task.cancel()
 
     async def round(self) -> Instant | None:
@@ -92,8 +92,8 @@ class MutationLoop(Loop):
         worker_id = self._worker_id()
         if worker_id is None:
             return None  # the next registration pokes this loop
-        beside = {(claim.id, claim.attempt) for claim in self._held_aside}
-        found = await self._claims.lost(worker_id, known=beside)
+        known = {(claim.id, claim.attempt) for claim in self._separate_claims}
+        found = await self._claims.lost(worker_id, known=known)
         if found:
             await self._run_found(found, worker_id)
             return self._deps.clock.now()
@@ -105,9 +105,9 @@ class MutationLoop(Loop):
             if waited:
                 self._actions.resume(self.name)
             return claimed.next_due_at
-        if not self._actions.pause(self.name) or self._aside:
-            look_at = Instant(self._deps.clock.now() + STILL_WAITING_MS)
-            return look_at if claimed.next_due_at is None else min(claimed.next_due_at, look_at)
+        if not self._actions.pause(self.name) or self._separate:
+            check_at = Instant(self._deps.clock.now() + STILL_WAITING_MS)
+            return check_at if claimed.next_due_at is None else min(claimed.next_due_at, check_at)
         await self._run_suspect(worker_id)
         return self._deps.clock.now()
 
@@ -115,18 +115,18 @@ class MutationLoop(Loop):
 
     async def _run_due(self, worker_id: WorkerId) -> Claimed:
         """Claim due mutations and run them, up to a few full batches in a row. Return the last claim."""
-        heard: list[Claimed] = []
-        task = asyncio.create_task(self._claim_and_run(worker_id, heard), name=self.name)
-        if not await self._ended_soon(task, heard, may_claim=True):
-            self._set_aside(task, heard[0].claims)
-            return heard[0]
+        started: list[Claimed] = []
+        task = asyncio.create_task(self._claim_and_run(worker_id, started), name=self.name)
+        if not await self._ended_soon(task, started, may_claim=True):
+            self._run_separately(task, started[0].claims)
+            return started[0]
         claimed, has_run = task.result()
         return claimed if has_run else await self._run_while_claiming(claimed, worker_id)
 
-    async def _claim_and_run(self, worker_id: WorkerId, heard: list[Claimed]) -> tuple[Claimed, bool]:
+    async def _claim_and_run(self, worker_id: WorkerId, started: list[Claimed]) -> tuple[Claimed, bool]:
         """Claim a batch and run it in the same thread, unless the next one is to be claimed while it runs.
 
-        Return the claim and whether the batch has run. The claim is added to `heard` when the batch begins: a batch
+        Return the claim and whether the batch has run. The claim is added to `started` when the batch begins: a batch
         that became concurrent before that would never run.
         """
         loop = asyncio.get_running_loop()
@@ -139,9 +139,9 @@ class MutationLoop(Loop):
             batch = replace(nothing, claims=claimed.claims)
             if self._batches.reads_before(batch):
                 return None
-            heard.append(claimed)
-            if self._claims.news.heard:  # set by jobs that were scheduled during the claim
-                loop.call_soon_threadsafe(self._news.set)
+            started.append(claimed)
+            if self._claims.newcomers.notified:  # set by jobs that were scheduled during the claim
+                loop.call_soon_threadsafe(self._wake.set)
             return self._batches.work(batch)
 
         with self._claims.watching():
@@ -191,11 +191,11 @@ class MutationLoop(Loop):
 
     def _claim_work(self, worker_id: WorkerId, runs: Sequence[Claim] = (), *, newcomers: bool = False) -> Work[Claimed]:
         """The work that claims a batch in addition to the claims `runs` and the concurrent batches."""
-        clock, held = self._deps.clock, [*runs, *self._held_aside]
+        clock, held = self._deps.clock, [*runs, *self._separate_claims]
         size = sum(size_of(claim.args) for claim in held)
-        room = Room(jobs=self._size.jobs(clock.now()), bytes=BYTES_MAX - size)
-        claim = self._claims.newcomers if newcomers else self._claims.due
-        return lambda transaction: claim(transaction, worker_id, now=clock.now(), room=room)
+        capacity = Capacity(jobs=self._size.jobs(clock.now()), bytes=BYTES_MAX - size)
+        claim = self._claims.claim_newcomers if newcomers else self._claims.claim_due
+        return lambda transaction: claim(transaction, worker_id, now=clock.now(), capacity=capacity)
 
     # -- concurrent batches
 
@@ -207,25 +207,25 @@ class MutationLoop(Loop):
         if await self._ended_soon(task, [Claimed(claims, None)], may_claim=may_claim):
             task.result()
         else:
-            self._set_aside(task, claims)
+            self._run_separately(task, claims)
 
-    async def _ended_soon(self, task: asyncio.Task[Any], heard: Sequence[Claimed], *, may_claim: bool) -> bool:
-        """Wait for a batch. Return False if it is slow and may continue concurrently: its claim must be in `heard`.
+    async def _ended_soon(self, task: asyncio.Task[Any], started: Sequence[Claimed], *, may_claim: bool) -> bool:
+        """Wait for a batch. Return False if it is slow and may continue concurrently: its claim must be in `started`.
 
         From then on newcomers run concurrently if they may be claimed, that is, if no other claim is in progress.
         """
         time = asyncio.get_running_loop().time
         began_at = time()
-        task.add_done_callback(lambda _: self._news.set())
+        task.add_done_callback(lambda _: self._wake.set())
         try:
             while not task.done():
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(SLOW_S):
-                        await self._news.wait()
-                self._news.clear()
-                if heard and may_claim and not task.done():
-                    await self._run_newcomers(heard[0].claims)
-                if heard and not task.done() and self._may_set_aside and time() - began_at >= SLOW_S:
+                        await self._wake.wait()
+                self._wake.clear()
+                if started and may_claim and not task.done():
+                    await self._run_newcomers(started[0].claims)
+                if started and not task.done() and self._may_separate and time() - began_at >= SLOW_S:
                     return False
         except BaseException:
             task.cancel()
@@ -235,7 +235,7 @@ class MutationLoop(Loop):
     async def _run_newcomers(self, runs: list[Claim]) -> None:
         """Claim what was scheduled while the batch `runs` of a large tenant is running, and run it at once."""
         worker_id, now = self._worker_id(), self._deps.clock.now()
-        if not (self._claims.news.heard and self._may_set_aside and self._size.is_small(now)):
+        if not (self._claims.newcomers.notified and self._may_separate and self._size.is_small(now)):
             return
         if worker_id is None or not self._may_claim(worker_id):
             return
@@ -245,30 +245,30 @@ class MutationLoop(Loop):
             return  # the next claim searches for what this one took
         if claims:
             self._size.note([*runs, *claims], now)
-            self._run_beside(asyncio.create_task(self._batches.run(claims, worker_id), name=self.name), claims)
+            self._run_concurrently(asyncio.create_task(self._batches.run(claims, worker_id), name=self.name), claims)
 
     @property
-    def _may_set_aside(self) -> bool:
+    def _may_separate(self) -> bool:
         """Whether another batch may be concurrent: SQLite runs one at a time, and a suspect waits until none is."""
-        return not self._deps.store.single_engine and not self._suspect_waits and len(self._aside) < BATCHES_MAX - 1
+        return not self._deps.store.single_engine and not self._suspect_waits and len(self._separate) < BATCHES_MAX - 1
 
     @property
-    def _held_aside(self) -> list[Claim]:
+    def _separate_claims(self) -> list[Claim]:
         """The claims of the concurrent batches."""
-        return [claim for claims in self._aside.values() for claim in claims]
+        return [claim for claims in self._separate.values() for claim in claims]
 
-    def _set_aside(self, task: asyncio.Task[Any], claims: list[Claim]) -> None:
-        self._deps.counters.add("batches_set_aside")
-        self._run_beside(task, claims)
+    def _run_separately(self, task: asyncio.Task[Any], claims: list[Claim]) -> None:
+        self._deps.counters.add("batches_separated")
+        self._run_concurrently(task, claims)
 
-    def _run_beside(self, task: asyncio.Task[Any], claims: list[Claim]) -> None:
-        self._aside[task] = claims
+    def _run_concurrently(self, task: asyncio.Task[Any], claims: list[Claim]) -> None:
+        self._separate[task] = claims
         task.add_done_callback(lambda _: self.poke())
 
     def _forget_ended(self) -> None:
         """Forget concurrent batches that have ended. Raises the error of one that ended unexpectedly."""
-        for task in [task for task in self._aside if task.done()]:
-            del self._aside[task]
+        for task in [task for task in self._separate if task.done()]:
+            del self._separate[task]
             task.result()
 
     # -- suspects and lost claims

@@ -16,7 +16,7 @@ from evertick.base.suggested_commands import no_job, tenant_option
 from evertick.engine.jobs.completion import MakeId
 from evertick.store.transaction.transaction import Transaction
 
-_SAME: Final = (
+_COPIED: Final = (
     "tenant", "kind", "name", "args", "key", "retry", "on_complete", "pool", "priority", "limit_key",
 )  # fmt: skip
 """Fields that a job and its copy share."""
@@ -42,7 +42,7 @@ def reschedule(transaction: Transaction, job_id: JobId, due_at: Instant, *, tena
         job = job_found(transaction, job_id, tenant)
         state = job.state
         if state is JobState.PENDING and job.kind is FunctionKind.WORKFLOW:
-            raise JobNotPending(_goes_on(job_id, tenant))
+            raise JobNotPending(_waits_text(job_id, tenant))
         raise JobNotPending(f"job {job_id} is {state.value}; only the time of a pending job can be changed")
     return job_found(transaction, job_id, tenant)
 
@@ -73,8 +73,8 @@ def retry(
         has_gone_on = caller is not None and caller.state is JobState.SUCCESS  # the run succeeded nevertheless
         where = f"--step {shell_word(job.name)}" if has_gone_on else "--from-failed"
         raise JobNotRetryable(
-            f"job {job.id} is a call of the run {run_id}, which would not hear of another one; `evertick workflow "
-            f"restart {run_id} {where}{option}` lets the run make it again"
+            f"job {job.id} is a call of the run {run_id}, which would not receive the end of another one; `evertick "
+            f"workflow restart {run_id} {where}{option}` lets the run make it again"
         )
     if is_replaced and job.schedule is not None:
         run = f"job {job.id} is a run of the schedule {job.schedule.value.id!r}"
@@ -82,10 +82,10 @@ def retry(
     if is_replaced and job.kind is FunctionKind.WORKFLOW and job.attempt:
         raise JobNotRetryable(
             f"run {job.id} has begun, and its steps would be made again; let the code take the arguments that it has "
-            f"(a default for a new parameter), or begin anew with `evertick workflow restart {job.id}{option}`"
+            f"(a default for a new parameter), or start again with `evertick workflow restart {job.id}{option}`"
         )
     if is_replaced and transaction.cancel_job(job.id, tenant=job.tenant, now=now) is None:
-        raise JobNotRetryable(f"job {job.id} has begun meanwhile; look again")
+        raise JobNotRetryable(f"job {job.id} has begun meanwhile; read it again")
     workflow = transaction.workflow_types({job.name}).get(job.name) if job.kind is FunctionKind.WORKFLOW else None
     if workflow is not None and workflow.status is not WorkflowStatus.ACTIVE:
         raise WorkflowInactive(job.name, workflow.status.value)
@@ -93,7 +93,7 @@ def retry(
     if holder is not None:
         raise AlreadyExists(f"job {holder} holds the key {job.key!r} meanwhile; cancel it first, or leave {job.id}")
     due_at = max(now, job.due_at) if is_replaced else now
-    again = alike(job, JobId(make_id(JOB_PREFIX, now)), now, due_at=due_at)._replace(
+    again = copy_of(job, JobId(make_id(JOB_PREFIX, now)), now, due_at=due_at)._replace(
         args=job.args if args is None else args, parent_id=job.id, trace=trace
     )
     check(transaction, [again], now=now)
@@ -107,10 +107,10 @@ def retry(
     return again.id
 
 
-def alike(job: Job, job_id: JobId, now: Instant, *, due_at: Instant | None = None) -> NewJob:
+def copy_of(job: Job, job_id: JobId, now: Instant, *, due_at: Instant | None = None) -> NewJob:
     """A new job with the same call and the same options; due now unless `due_at` is given."""
     due_at = now if due_at is None else due_at
-    same = {name: getattr(job, name) for name in _SAME}
+    same = {name: getattr(job, name) for name in _COPIED}
     return NewJob(id=job_id, requested_at=due_at, due_at=due_at, created_at=now, **same)
 
 
@@ -139,7 +139,7 @@ def _retried(job: Job, again: str) -> JobNotRetryable:
     return JobNotRetryable(f"job {job.id} was retried already, as {again}; if that failed too, retry that one")
 
 
-def _goes_on(run_id: JobId, tenant: TenantId) -> str:
+def _waits_text(run_id: JobId, tenant: TenantId) -> str:
     option = tenant_option(tenant)
     return (
         f"run {run_id} has begun, and goes on when what its code waits for has come; send it an event "
@@ -152,7 +152,7 @@ def _why_not(job: Job) -> str:
     option = tenant_option(job.tenant)
     match job.state:
         case JobState.PENDING if job.kind is FunctionKind.WORKFLOW and job.attempt:
-            return _goes_on(job.id, job.tenant)
+            return _waits_text(job.id, job.tenant)
         case JobState.PENDING:
             return (
                 f"job {job.id} is pending, due at {to_iso(job.due_at)}; `evertick job run-now {job.id}{option}` lets "

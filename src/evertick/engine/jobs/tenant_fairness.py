@@ -19,11 +19,11 @@ from typing import Final
 from evertick.base.ids import TenantId
 from evertick.base.instants import SECOND_MS, Instant
 from evertick.base.records.jobs import BY_RANK, Claim
-from evertick.store.records.claims import Head, Share
+from evertick.store.records.claims import OldestJob, Share
 
 SHARE: Final = 4
 """The factor by which a batch is smaller while other tenants have jobs."""
-SHARE_BESIDE: Final = 8
+SHARE_CONCURRENT: Final = 8
 """The same factor where new jobs run concurrently with a batch: they wait for its claim, shorter for a small batch."""
 LARGE: Final = 8
 """A tenant with at least this fraction (an eighth) of a full batch has many due jobs."""
@@ -32,38 +32,41 @@ KEPT_MS: Final = SECOND_MS
 
 
 def divide(
-    heads: Sequence[Head],
-    room: int,
+    oldest: Sequence[OldestJob],
+    capacity: int,
     *,
     running: Mapping[TenantId, int],
     served: Mapping[TenantId, int],
 ) -> list[Share]:
-    """Up to `room` places behind the heads. `running` counts each tenant's running jobs; `served` grows with time."""
-    by_tenant: dict[TenantId, list[Head]] = {}
-    for head in sorted(heads, key=_by_rank):
-        by_tenant.setdefault(head.tenant, []).append(head)
+    """Up to `capacity` places for the queues of the oldest jobs.
+
+    `running` counts each tenant's running jobs; `served` grows with time.
+    """
+    by_tenant: dict[TenantId, list[OldestJob]] = {}
+    for first in sorted(oldest, key=_by_rank):
+        by_tenant.setdefault(first.tenant, []).append(first)
     tenants = sorted(by_tenant, key=lambda tenant: served.get(tenant, 0))
     shares: list[Share] = []
-    for tenant, places in zip(tenants, levelled(room, [running.get(each, 0) for each in tenants]), strict=True):
+    for tenant, places in zip(tenants, levelled(capacity, [running.get(each, 0) for each in tenants]), strict=True):
         queues = by_tenant[tenant]
         each, more = divmod(places, len(queues))
-        shares += [Share(head, limit) for i, head in enumerate(queues) if (limit := each + (i < more))]
+        shares += [Share(first, limit) for i, first in enumerate(queues) if (limit := each + (i < more))]
     return shares
 
 
-def left_behind(heads: list[Head], shares: list[Share], taken: list[Claim]) -> list[Head]:
-    """The heads that may have more jobs: those without a place, and those with a full share, from its end on."""
+def left_behind(oldest: list[OldestJob], shares: list[Share], taken: list[Claim]) -> list[OldestJob]:
+    """The queues that may have more jobs: those without a place, and those with a full share, from its end on."""
     places = [(claim.queue, claim.tenant) for claim in taken]
     counts = Counter(places)
     reached = dict(zip(places, [claim.rank for claim in taken], strict=True))  # ordered by rank, so the last one stays
-    limits = {share.head[:2]: share.limit for share in shares}
+    limits = {share.first[:2]: share.limit for share in shares}
     left = []
-    for head in heads:
-        place = head[:2]
+    for first in oldest:
+        place = first[:2]
         if place not in limits:
-            left.append(head)
+            left.append(first)
         elif counts[place] == limits[place]:
-            left.append(Head(*place, reached[place]))
+            left.append(OldestJob(*place, reached[place]))
     return left
 
 
@@ -81,25 +84,25 @@ def in_turns(claims: Sequence[Claim]) -> list[Claim]:
     return sorted(by_rank, key=turn)
 
 
-def levelled(room: int, running: Sequence[int]) -> list[int]:
-    """`room` places given one by one to the tenant with the fewest, the first among equals."""
+def levelled(capacity: int, running: Sequence[int]) -> list[int]:
+    """`capacity` places given one by one to the tenant with the fewest, the first among equals."""
     if not running:
         return []
     if len(set(running)) == 1:
-        each, more = divmod(room, len(running))
+        each, more = divmod(capacity, len(running))
         return [each + (i < more) for i in range(len(running))]
     places = [0] * len(running)
     least = [(count, i) for i, count in enumerate(running)]
     heapify(least)
-    for _ in range(room):
+    for _ in range(capacity):
         count, i = least[0]
         places[i] += 1
         heapreplace(least, (count + 1, i))
     return places
 
 
-def _by_rank(head: Head) -> tuple[int, int]:
-    return (head.rank, head.queue)
+def _by_rank(first: OldestJob) -> tuple[int, int]:
+    return (first.rank, first.queue)
 
 
 class BatchSize:

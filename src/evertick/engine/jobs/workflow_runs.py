@@ -129,18 +129,18 @@ class OpenRuns:
         self._given_up: list[tuple[JobId, Claim]] = []
         self._parked: list[Parked] = []
 
-    def go_on(self, claim: Claim, *, now: Instant) -> tuple[JobEnd, bool]:
+    def resume(self, claim: Claim, *, now: Instant) -> tuple[JobEnd, bool]:
         """Advance a run. Return its end or its parking, and whether one of its own steps has written that.
 
         Raises errors of the database; every error of the run's code is its end.
         """
         tracing = self._deps.tracing
         if tracing is None:
-            return self._go_on(claim, now=now)
+            return self._resume(claim, now=now)
         function = self._deps.runner.function(claim.name)
         with tracing.span(spans.attempt(claim, "" if function is None else function.pool)) as span:
-            end, is_written = self._go_on(claim, now=now)
-            spans.tell_run(span, end, claim)
+            end, is_written = self._resume(claim, now=now)
+            spans.record_run(span, end, claim)
         return end, is_written
 
     def write(self) -> None:
@@ -168,7 +168,7 @@ class OpenRuns:
 
     # -- helpers
 
-    def _go_on(self, claim: Claim, *, now: Instant) -> tuple[JobEnd, bool]:
+    def _resume(self, claim: Claim, *, now: Instant) -> tuple[JobEnd, bool]:
         depth = self._unit.depth
         self._unit.begin()
         around = _Around(self._transaction, self._unit, claim, self._deps, self.one_step, runs_again=self.runs_again)
@@ -185,14 +185,14 @@ class OpenRuns:
             waits_until = None if run.has_ended or progress.run_is_over else progress.due_at
         except (ReplayMismatch, QuotaExceeded) as error:
             self._unit.undo_to(depth)
-            return _parked(claim, Instant(now + self._cannot_go_on(claim, error)), error), False
+            return _parked(claim, Instant(now + self._retry_after_ms(claim, error)), error), False
         except BaseException as error:
             if self.runs_again and _has_waited(error):
                 self._unit.undo_to(depth)
                 raise WaitedTooLong from error
             outcome = self._deps.runner.raised(self._unit, claim, error)  # raises errors that are not the run's
             self._unit.undo_to(depth)
-            waited_for = [call.job_id for call in run.open_calls.values() if call.goes_on_elsewhere]
+            waited_for = [call.job_id for call in run.open_calls.values() if call.runs_as_job]
             self._given_up += [(job_id, claim) for job_id in waited_for if job_id is not None]
             return self._ended(claim, outcome)._replace(logs=around.logs), False
         finally:
@@ -206,8 +206,8 @@ class OpenRuns:
         self._note(claim, record, run, progress)
         return end._replace(logs=around.logs), progress.run_is_over
 
-    def _cannot_go_on(self, claim: Claim, error: ReplayMismatch | QuotaExceeded) -> int:
-        """Log why a run cannot continue, the first time. Return for how many milliseconds it is left alone."""
+    def _retry_after_ms(self, claim: Claim, error: ReplayMismatch | QuotaExceeded) -> int:
+        """Log why a run cannot continue, the first time. Return after how many milliseconds to try again."""
         level, tries, wait = logging.WARNING, 1, TRY_AGAIN_MS
         if isinstance(error, ReplayMismatch):
             level, tries = logging.ERROR, self._memory.misfits.add(claim.id)

@@ -11,7 +11,7 @@ from evertick.base.instants import HOUR_MS, MILLISECOND, Instant
 from evertick.base.records.jobs import JobFilter, JobState, JobSummary
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
-from evertick.engine.schedules.evaluator import LOOK_AT_LEAST_EVERY_MS
+from evertick.engine.schedules.evaluator import POLL_AT_LEAST_EVERY_MS
 from evertick.rules.jobs.coverage import blocked
 from evertick.store.records.schedule import Schedule
 from evertick.store.store import Isolation
@@ -19,7 +19,7 @@ from evertick.store.transaction.transaction import Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
 
-HEADS_MAX: Final = 100
+OLDEST_MAX: Final = 100
 """Queues of other functions that one poll reads."""
 JOBS_MAX: Final = 100
 """Jobs of one function among which one of the queue is searched."""
@@ -33,7 +33,7 @@ class BlockedJobs(Loop):
 
     def __init__(self, deps: EngineDeps) -> None:
         super().__init__(deps, poll_ms=deps.settings.poll // MILLISECOND)
-        self._said: set[QueueId] = set()
+        self._logged: set[QueueId] = set()
 
     async def round(self) -> Instant | None:
         """Check the ready jobs of functions that this worker does not run."""
@@ -42,26 +42,26 @@ class BlockedJobs(Loop):
         now = self._deps.clock.now()
         found = await self._deps.executors.read(lambda transaction: _blocked(transaction, queues, now))
         for queue, job in found.items():
-            if queue not in self._said:
+            if queue not in self._logged:
                 whose = "" if job.app is None else f" of the app {job.app}"
                 _logger.warning(
                     "job %s (%s) is blocked: no live worker%s runs this function in the pool %s",
                     job.id, job.name, whose, pool_name(job.pool),
                     extra={"job_id": job.id, "function": job.name, "pool": pool_name(job.pool), "job_app": job.app},
                 )  # fmt: skip
-        self._said = set(found)
+        self._logged = set(found)
         return None
 
 
 def _blocked(transaction: Transaction, own: list[QueueId], now: Instant) -> dict[QueueId, JobSummary]:
     """One blocked job per function that has any, by queue."""
     found: dict[QueueId, JobSummary] = {}
-    heads = transaction.ready_heads(others=own, limit=HEADS_MAX)
-    workers = transaction.workers_alive(now) if heads else []
-    for head in heads:
-        job = None if head.queue in found else _first(transaction, head.queue, head.tenant, now)
+    oldest = transaction.oldest_ready_jobs(others=own, limit=OLDEST_MAX)
+    workers = transaction.workers_alive(now) if oldest else []
+    for first in oldest:
+        job = None if first.queue in found else _first(transaction, first.queue, first.tenant, now)
         if job is not None and blocked([job], workers, now):
-            found[head.queue] = job
+            found[first.queue] = job
     return found
 
 
@@ -108,13 +108,13 @@ class UnreadableSchedules(Loop):
         broken = [row for row in rows if row.unreadable]
         if broken:
             await self._deps.executors.write(
-                lambda transaction: self._set_aside(transaction, broken), isolation=Isolation.READ_COMMITTED
+                lambda transaction: self._mark_unreadable(transaction, broken), isolation=Isolation.READ_COMMITTED
             )
         self._after = (rows[-1].tenant, rows[-1].id) if len(rows) == PAGE else BEGIN
         pause_ms = PAGE_EVERY_MS if len(rows) == PAGE else EVERY_MS
         return Instant(self._deps.clock.now() + pause_ms)
 
-    def _set_aside(self, transaction: Transaction, rows: list[Schedule]) -> None:
+    def _mark_unreadable(self, transaction: Transaction, rows: list[Schedule]) -> None:
         now = self._deps.clock.now()
         for row in rows:
             whose = "" if row.tenant == DEFAULT_TENANT else f" of the tenant {row.tenant}"
@@ -124,5 +124,5 @@ class UnreadableSchedules(Loop):
             )  # fmt: skip
             self._deps.counters.add("schedules_broken")
             # Not later than its own wake-up time: another worker may have newer time zone data, and run it.
-            wake_at = min(row.wake_at or now, now + LOOK_AT_LEAST_EVERY_MS)
-            transaction.save_schedules([row.set_aside(Instant(wake_at))])
+            wake_at = min(row.wake_at or now, now + POLL_AT_LEAST_EVERY_MS)
+            transaction.save_schedules([row.mark_unreadable(Instant(wake_at))])

@@ -20,9 +20,9 @@ CLOCK_EVERY_MS: Final = 10_000
 """Time between two comparisons."""
 JUMP_MS: Final = 1_000
 """A difference that two steady clocks do not accumulate between two comparisons."""
-LOOK_AGAIN_MS: Final = 1_000
+COMPARE_AGAIN_MS: Final = 1_000
 """Time to the next comparison after a jump."""
-LOOKS_UNTIL_FOLLOWED: Final = 30
+COMPARISONS_UNTIL_FOLLOWED: Final = 30
 """A jump is followed after this many comparisons in a row: every worker has seen it by then."""
 
 
@@ -57,9 +57,9 @@ class ClockSync(Loop):
         stood_still = abs(machine_moved_ms - self._machine_moved_ms - found.ahead_ms) <= JUMP_MS + found.error_ms
         if abs(found.ahead_ms) > JUMP_MS + found.error_ms:
             self._jumps += 1
-            if not stood_still and self._jumps < LOOKS_UNTIL_FOLLOWED:
+            if not stood_still and self._jumps < COMPARISONS_UNTIL_FOLLOWED:
                 self._refuse(found.ahead_ms)
-                return Instant(self._clock.now() + LOOK_AGAIN_MS)
+                return Instant(self._clock.now() + COMPARE_AGAIN_MS)
             self._follow(found.ahead_ms)
         self._jumps = 0
         self._clock.offset_ms += found.ahead_ms
@@ -73,10 +73,12 @@ class ClockSync(Loop):
                 "the database's clock jumped by %d ms; this worker keeps its time, and gives back no jobs of others, "
                 "until the clock is back or %d s have passed; check the clock of the database's machine",
                 ahead_ms,
-                LOOKS_UNTIL_FOLLOWED * LOOK_AGAIN_MS // 1000,
+                COMPARISONS_UNTIL_FOLLOWED * COMPARE_AGAIN_MS // 1000,
             )
 
     def _follow(self, ahead_ms: int) -> None:
         _logger.error("the time was moved by %d ms, as the database's clock says", ahead_ms)
-        lag_ms = CLOCK_EVERY_MS + LOOKS_UNTIL_FOLLOWED * LOOK_AGAIN_MS + self._deps.settings.lease // MILLISECOND
+        lag_ms = (
+            CLOCK_EVERY_MS + COMPARISONS_UNTIL_FOLLOWED * COMPARE_AGAIN_MS + self._deps.settings.lease // MILLISECOND
+        )
         self._settled_at = Instant(self._clock.now() + ahead_ms + lag_ms)

@@ -48,18 +48,18 @@ class Reaper(Loop):
         self._clock_sync = clock_sync
         self._rests_until = Instant(0)
         self._ended_at = LONG_AGO
-        self._over = Over()
+        self._expired = ExpiredLeases()
 
     async def round(self) -> Instant | None:
         """Recover one batch; run again at once while there may be more."""
         if self._clock_sync is not None and not self._clock_sync.is_settled:
             return None
         try:
-            return await self._look(self._deps.clock.now())
+            return await self._check(self._deps.clock.now())
         finally:
             self._ended_at = self._deps.clock.now()
 
-    async def _look(self, began_at: Instant) -> Instant | None:
+    async def _check(self, began_at: Instant) -> Instant | None:
         if self.is_away:
             await self._deps.executors.ask(self._deps.store.database_now)
             return self._rest()
@@ -68,12 +68,13 @@ class Reaper(Loop):
         if began_at < self._rests_until:
             return self._rests_until
         more, ended = await self._deps.executors.write(
-            lambda transaction: reap(transaction, self._deps, began_at, self._over), isolation=Isolation.READ_COMMITTED
+            lambda transaction: reap(transaction, self._deps, began_at, self._expired),
+            isolation=Isolation.READ_COMMITTED,
         )
         self._deps.counters.jobs_ended(ended)
         if self._deps.clock.now() - began_at > self._deps.settings.renew_every_ms:
             return self._rest()  # the database hung, and the statements of other workers may still hang
-        return self._deps.clock.now() if more else self._over.again_at
+        return self._deps.clock.now() if more else self._expired.again_at
 
     def _rest(self) -> Instant:
         """Pause: judge no lease for as long as a renewal takes. Return when the pause ends."""
@@ -82,7 +83,7 @@ class Reaper(Loop):
         return self._rests_until
 
 
-class Over:
+class ExpiredLeases:
     """Leases that the last poll has found expired."""
 
     def __init__(self) -> None:
@@ -101,13 +102,15 @@ class Over:
         return [worker_id for (worker_id, _), at in self._since.items() if now - at >= AGAIN_MS]
 
 
-def reap(transaction: Transaction, deps: EngineDeps, now: Instant, over: Over) -> tuple[bool, list[JobEnded]]:
+def reap(
+    transaction: Transaction, deps: EngineDeps, now: Instant, leases: ExpiredLeases
+) -> tuple[bool, list[JobEnded]]:
     """Recover up to REAP_BATCH jobs of workers without a lease. Return whether there may be more, and the ends.
 
     `now` is the time before the transaction: leases that expired while it waited for the database are not judged.
-    `over` holds the leases that were found expired before.
+    `leases` holds those that were found expired before.
     """
-    expired = over.judge(transaction.expired_workers(now, limit=WORKERS_MAX), now)
+    expired = leases.judge(transaction.expired_workers(now, limit=WORKERS_MAX), now)
     ended: list[JobEnded] = []
     # A worker that was reaped while it claimed may hold jobs although its row is gone.
     more = any(_recover(transaction, each, deps, now, ended) for each in expired + transaction.holders_without_row())

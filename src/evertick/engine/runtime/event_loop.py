@@ -36,7 +36,7 @@ def run_to_end(main: Callable[..., Coroutine[Any, Any, T]], /, *args: Any, **kwa
     with loop_of_its_own() as loop:
         loop.set_task_factory(tasks_within_limits)
         left = False
-        work = begun_anew(partial(main, *args, **kwargs), lambda: left)
+        work = rerun_if_cancelled(partial(main, *args, **kwargs), lambda: left)
         try:
             return _completed(loop, loop.create_task(work, name="evertick worker"))
         finally:
@@ -109,7 +109,7 @@ def _end_in_time(loop: asyncio.AbstractEventLoop, tasks: "list[asyncio.Task[Any]
             loop.call_exception_handler({"message": "a task raised at its end", "exception": error, "task": task})
 
 
-async def begun_anew(work: Callable[[], Awaitable[T]], is_over: Callable[[], bool]) -> T:
+async def rerun_if_cancelled(work: Callable[[], Awaitable[T]], is_over: Callable[[], bool]) -> T:
     """Return the result of `work`, called again if it was cancelled, unless the cancellation is meant (`is_over`)."""
     while True:
         try:
@@ -123,7 +123,7 @@ async def begun_anew(work: Callable[[], Awaitable[T]], is_over: Callable[[], boo
 
 
 @contextmanager
-def program_set_aside() -> Iterator[None]:
+def program_frozen() -> Iterator[None]:
     """Exclude loaded objects (modules, classes, the app) from garbage collection. For a dedicated process.
 
     They live as long as the process. Each full collection would traverse all of them, for tens of milliseconds in which

@@ -19,15 +19,15 @@ from evertick.store.notifications import EVERYTHING, Notifications
 
 # -- Repeated log: a repeated failure is logged at once, and later from time to time with the number of repetitions.
 
-SAY_EVERY_MS: Final = 10 * SECOND_MS
+LOG_EVERY_MS: Final = 10 * SECOND_MS
 FAILURES_MAX: Final = 100
 """Failures that are distinguished at a time; those that were logged longest ago are forgotten."""
 
 
 @dataclass(slots=True)
-class _Said:
+class _Logged:
     at: Instant
-    unsaid: int = 0
+    suppressed: int = 0
 
 
 class RepeatedLog:
@@ -36,21 +36,21 @@ class RepeatedLog:
     def __init__(self, logger: logging.Logger, clock: Clock) -> None:
         self._logger = logger
         self._clock = clock
-        self._said: dict[tuple[str, str, int], _Said] = {}
+        self._logged: dict[tuple[str, str, int], _Logged] = {}
 
     def error(self, error: BaseException, message: str, *args: object) -> None:
         """Log an error with a `message` as for `logging`, unless the same failure was logged recently."""
         now, failure = self._clock.now(), _failure(error)
-        said = self._said.pop(failure, None)
-        if said is not None and 0 <= now - said.at < SAY_EVERY_MS:
-            said.unsaid += 1
-            self._said[failure] = said
+        logged = self._logged.pop(failure, None)
+        if logged is not None and 0 <= now - logged.at < LOG_EVERY_MS:
+            logged.suppressed += 1
+            self._logged[failure] = logged
             return
-        if said is not None and said.unsaid:
-            message, args = f"{message}; it came %d times more since this was said last", (*args, said.unsaid)
-        self._said[failure] = _Said(now)
-        if len(self._said) > FAILURES_MAX:
-            del self._said[min(self._said, key=lambda each: self._said[each].at)]
+        if logged is not None and logged.suppressed:
+            message, args = f"{message}; it came %d times more since this was said last", (*args, logged.suppressed)
+        self._logged[failure] = _Logged(now)
+        if len(self._logged) > FAILURES_MAX:
+            del self._logged[min(self._logged, key=lambda each: self._logged[each].at)]
         self._logger.error(message, *args, exc_info=error)
 
 
@@ -92,7 +92,7 @@ class Loop(ABC):
     async def round(self) -> Instant | None:
         """Do one bounded round of work. Return when to poll again, or None to wait for a poke."""
 
-    def hear(self) -> None:  # noqa: B027
+    def notify(self) -> None:  # noqa: B027
         """Note, in any thread and before a poke, that there may be new work. A round in progress may find it."""
 
     def poke(self) -> None:

@@ -247,7 +247,7 @@ class Registration:
                 return
             except Exception as error:
                 if not isinstance(error, Unavailable | Conflict):
-                    _logger.exception("the worker could not register anew, and tries again")
+                    _logger.exception("the worker could not register again, and retries")
                 await asyncio.sleep(self._deps.settings.renew_every_ms / 1000)
             else:
                 self._start_heartbeat()

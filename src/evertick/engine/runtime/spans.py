@@ -91,7 +91,7 @@ def called(name: str, kind: str, tenant: str) -> NewSpan:
     return NewSpan(f"call {name}", SpanKind.INTERNAL, attributes)
 
 
-def tell(span: Span, outcome: Outcome, claim: Claim) -> None:
+def record_outcome(span: Span, outcome: Outcome, claim: Claim) -> None:
     """Record in a span how an attempt has ended."""
     if isinstance(outcome, Raised):
         span.note(OUTCOME, RETRIED if _is_retried(claim, outcome) else JobState.FAILED.value)
@@ -100,7 +100,7 @@ def tell(span: Span, outcome: Outcome, claim: Claim) -> None:
         span.note(OUTCOME, JobState.CANCELED.value if isinstance(outcome, Canceled) else JobState.SUCCESS.value)
 
 
-def tell_run(span: Span, end: JobEnd, claim: Claim) -> None:
+def record_run(span: Span, end: JobEnd, claim: Claim) -> None:
     """Record in a span whether a workflow's run waits (is parked) or has ended."""
     is_parked = end.state is JobState.PENDING and end.failures == claim.failures
     span.note(OUTCOME, PARKED if is_parked else RETRIED if end.state is JobState.PENDING else end.state.value)

@@ -40,9 +40,9 @@ TOGETHER_S: Final = 0.25
 """Signals within this time of each other are one request to stop."""
 GRACE_S: Final = 6.0
 """Time for the last writes, and for tasks that end late, after the deadline or a request to stop at once."""
-HEARD_S: Final = 1.0
+RECEIVED_S: Final = 1.0
 """How long the event loop may take to receive a request to stop at once."""
-LOOK_S: Final = 3_600.0
+WAIT_MAX_S: Final = 3_600.0
 """The longest wait at a time."""
 
 
@@ -87,14 +87,14 @@ class StopRequests:
 
     def ask(self, source: str) -> None:
         """Add a request of a source. May be called in any thread, and in a signal handler."""
-        self._steps.put(partial(self._hear, source, time.monotonic()))
+        self._steps.put(partial(self._count, source, time.monotonic()))
 
-    def hear_signals(self) -> None:
+    def handle_signals(self) -> None:
         """Treat signals as requests. Call it in the main thread."""
         woken, self._wakes = os.pipe()
         os.set_blocking(self._wakes, False)
         threading.Thread(target=self._read_signals, args=(woken,), name="evertick-signals", daemon=True).start()
-        for each in _heard():
+        for each in _stop_signals():
             self._former[each] = signal.signal(each, self._handle)
         self._take_wakeups()
         # A child must not write into the pipe, not even before its first line of Python runs.
@@ -164,13 +164,13 @@ class StopRequests:
 
     def _listen(self) -> None:
         while not self._is_over:
-            left_s = LOOK_S if self._deadline is None else min(LOOK_S, self._deadline - time.monotonic())
+            left_s = WAIT_MAX_S if self._deadline is None else min(WAIT_MAX_S, self._deadline - time.monotonic())
             if left_s <= 0:
                 self._leave()
             with suppress(Empty):
                 self._steps.get(timeout=max(0.0, left_s))()
 
-    def _hear(self, source: str, at: float) -> None:
+    def _count(self, source: str, at: float) -> None:
         if source == SIGNALS and not self._bursts.begins(at):
             return
         self._asked[source] += 1
@@ -180,24 +180,24 @@ class StopRequests:
         self.count = asked
         if asked > 2:
             self._leave()
-        within_s = HEARD_S if asked == 2 else GRACE_S + (0.0 if self._is_closing else self._drain_s)
+        within_s = RECEIVED_S if asked == 2 else GRACE_S + (0.0 if self._is_closing else self._drain_s)
         self._deadline = time.monotonic() + within_s
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(self._tell, asked == 2)
+                self._loop.call_soon_threadsafe(self._deliver, asked == 2)
 
-    def _tell(self, now: bool) -> None:
+    def _deliver(self, now: bool) -> None:
         if now:
-            self._steps.put(self._was_heard)
+            self._steps.put(self._was_received)
         self._obey(now)
 
-    def _was_heard(self) -> None:
+    def _was_received(self) -> None:
         self._deadline = time.monotonic() + GRACE_S
 
     def _begin_to_close(self) -> None:
         self._is_closing = True
         if self._deadline is not None:
-            self._deadline = min(self._deadline, time.monotonic() + (HEARD_S if self.count > 1 else GRACE_S))
+            self._deadline = min(self._deadline, time.monotonic() + (RECEIVED_S if self.count > 1 else GRACE_S))
 
     def _end(self) -> None:
         self._is_over = True
@@ -222,11 +222,11 @@ def on_stop_signals(ask: Callable[[], None]) -> None:
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(ask)
 
-    for each in _heard():
+    for each in _stop_signals():
         signal.signal(each, handler)
 
 
-def _heard() -> list[signal.Signals]:
+def _stop_signals() -> list[signal.Signals]:
     """The signals that stop this process: without SIGHUP under `nohup`, which ignores it."""
     ignores_hangup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [each for each in STOP_SIGNALS if each is not signal.SIGHUP or not ignores_hangup]

@@ -26,7 +26,7 @@ from evertick.engine.runtime.tracing import Tracing
 from evertick.engine.schedules.eligibility import ELIGIBLE, WORKFLOWS, Targets
 from evertick.engine.schedules.evaluation import Inputs, evaluate
 from evertick.engine.schedules.outcome import (
-    ASLEEP_LOOK_EVERY_MS,
+    ASLEEP_POLL_EVERY_MS,
     COMPLETED_RETENTION_MS,
     Evaluated,
     Evaluation,
@@ -51,7 +51,7 @@ REPORTS_MAX: Final = 1_000
 ROUNDS_MAX: Final = 800
 """Pages of due times that a request evaluates first. If a schedule is further behind, it must be caught up before."""
 
-LEDGER_LOOK_MAX: Final = 1_000
+LEDGER_ROWS_MAX: Final = 1_000
 """Future rows of the ledger that are checked for times of a deleted schedule with the id of a new one."""
 
 
@@ -186,9 +186,9 @@ def _rest(transaction: Transaction, row: Schedule, change: Change, by: Requester
     row = row._replace(version=row.version + 1, updated_at=by.now)
     if "state" not in row.unreadable:
         row = row.with_state(fold(row.state, change.events, by.now).state)
-        row = row.set_aside(Instant(by.now + (ASLEEP_LOOK_EVERY_MS if pauses else 0)))
+        row = row.mark_unreadable(Instant(by.now + (ASLEEP_POLL_EVERY_MS if pauses else 0)))
     else:
-        row = row.set_aside(None if pauses else by.now)._replace(note=change.detail)
+        row = row.mark_unreadable(None if pauses else by.now)._replace(note=change.detail)
     transaction.save_schedules([row])
     _add_line(transaction, row, change, by)
     return row.saved()
@@ -355,7 +355,7 @@ def _in_trace(row: Schedule, by: Requester) -> Schedule:
 def _beyond_ledger(transaction: Transaction, row: Schedule) -> Schedule:
     """The new row. It skips ledger times of a deleted schedule with its id, in case the clock was set back."""
     where = OccurrenceFilter(tenant=row.tenant, schedule_id=row.id, start=Instant(row.seen_until + 1))
-    beyond = transaction.list_occurrences(where, limit=LEDGER_LOOK_MAX, newest_first=True)
+    beyond = transaction.list_occurrences(where, limit=LEDGER_ROWS_MAX, newest_first=True)
     seen_until = next((each.nominal_at for each in beyond if each.origin == Origin.SCHEDULE), None)
     if seen_until is None:
         return row

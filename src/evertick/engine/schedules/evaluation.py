@@ -27,11 +27,11 @@ from evertick.rules.schedules.events import (
     Deleted,
     Due,
     Event,
-    Looked,
     Resumed,
     RunEnded,
     SpecEnded,
     TargetChanged,
+    TimePassed,
 )
 from evertick.rules.schedules.fates import Fate, Origin, Reason, RunOutcome
 from evertick.rules.schedules.lifecycle import result_and_failure, run_id, timeout_message
@@ -78,10 +78,10 @@ def evaluate(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Eval
     happened = _happened(schedule, inputs, evaluation)
     judged_at = _after_ends(schedule.state, happened.reports, now)
     # While more times are due, only events before them count: a pause that has ended since then still applies to them.
-    looked = Looked(
+    passed = TimePassed(
         at=Instant(happened.following.actual_at - 1) if happened.more and happened.following is not None else now
     )
-    plan = fold(schedule.state, [*happened.events, looked], judged_at)
+    plan = fold(schedule.state, [*happened.events, passed], judged_at)
     item = outcome(schedule, plan, happened, evaluation if judged_at == now else replace(evaluation, now=judged_at))
     return item._replace(gone=True) if gone and not happened.more else item
 
@@ -229,12 +229,12 @@ _KEPT: Final = slice(Schedule._fields.index("version"), Schedule._fields.index("
 _ON_TIME: Final = Reason.ON_TIME
 
 
-def evaluate_usual(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Evaluated:
+def evaluate_fast(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Evaluated:
     """Return the same as `evaluate`, faster in common cases. Raises the same errors."""
-    return usual(schedule, inputs, evaluation) or evaluate(schedule, inputs, evaluation)
+    return fast_path(schedule, inputs, evaluation) or evaluate(schedule, inputs, evaluation)
 
 
-def usual(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Evaluated | None:
+def fast_path(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Evaluated | None:
     """The result for a schedule in a common case. None if the rules must decide."""
     if inputs.requests or inputs.spec_since is not None or inputs.eligibility is not ELIGIBLE:
         return None

@@ -25,7 +25,7 @@ from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.schedules.commands import refuse_unreadable
 from evertick.engine.schedules.eligibility import ELIGIBLE, WORKFLOWS, Targets
-from evertick.engine.schedules.evaluation import Inputs, evaluate_usual
+from evertick.engine.schedules.evaluation import Inputs, evaluate_fast
 from evertick.engine.schedules.log import log_evaluated
 from evertick.engine.schedules.outcome import Evaluated, Evaluation, oldest_start, write
 from evertick.store.notifications import Notification
@@ -53,8 +53,8 @@ REPORTS_MAX: Final = 1_000
 """Ends of runs that are processed in one round."""
 ORPHANS_EVERY_MS: Final = 10_000
 """How often ends of runs of deleted schedules are processed while there is other work."""
-LOOK_AT_LEAST_EVERY_MS: Final = MINUTE_MS
-STEP_ASIDE_MS: Final = 20
+POLL_AT_LEAST_EVERY_MS: Final = MINUTE_MS
+LOCKED_WAIT_MS: Final = 20
 """How long to wait when other evaluators have locked all due schedules."""
 
 _Key = tuple[TenantId, ScheduleId]
@@ -104,7 +104,7 @@ class Evaluator(Loop):
         self._page_size = PAGE
         self._more_is_due = False
         self._occurrences_max = OCCURRENCES_MAX
-        self._orphans_heard_at = Instant(0)
+        self._orphans_ended_at = Instant(0)
 
     async def round(self) -> Instant | None:
         """Evaluate a page, or two at once; each skips rows that the other has locked. Raises the first error."""
@@ -133,22 +133,22 @@ class Evaluator(Loop):
         now = self._deps.clock.now()
         size = min(self._page_size, PAGE)
         due = transaction.due_schedules(now, limit=size + 1)
-        room = max(size - len(due), REPORTED_MIN)  # due schedules have priority, except for a few places
-        reported = transaction.reported_schedules(limit=room + 1)
-        rows = (*reported[:REPORTED_MIN], *due[:size], *reported[REPORTED_MIN:room])
+        capacity = max(size - len(due), REPORTED_MIN)  # due schedules have priority, except for a few places
+        reported = transaction.reported_schedules(limit=capacity + 1)
+        rows = (*reported[:REPORTED_MIN], *due[:size], *reported[REPORTED_MIN:capacity])
         page = {(row.tenant, row.id): row for row in rows}
         reports = transaction.run_reports(list(page), limit=REPORTS_MAX)
         page = {(row.tenant, row.id): row for row in transaction.with_open_runs(list(page.values()), reports)}
-        more = len(due) > size or len(reported) > room or len(reports) == REPORTS_MAX
+        more = len(due) > size or len(reported) > capacity or len(reports) == REPORTS_MAX
         if len(reports) == REPORTS_MAX:
-            page = _heard_out(page, reports)
+            page = _with_all_reports(page, reports)
         evaluation = self._evaluation(transaction, now)
         items, unseen = self._evaluate(transaction, page, reports, evaluation, budget)
         self._page_size = max(PAGE_MIN, 2 * len(items)) if unseen else PAGE
         write(transaction, items, evaluation)
-        orphaned = self._hear_orphans(transaction, evaluation.now, idle=not page)
+        orphaned = self._end_orphans(transaction, evaluation.now, idle=not page)
         again = more or orphaned or unseen > 0
-        wake_at = now if again else self._next_look(transaction, evaluation.now, idle=not page)
+        wake_at = now if again else self._next_poll(transaction, evaluation.now, idle=not page)
         return _Round(items, again, wake_at, budget)
 
     def _adapt(self, took_ms: float) -> None:
@@ -188,9 +188,9 @@ class Evaluator(Loop):
         budget: _Budget,
     ) -> tuple[list[Evaluated], int]:
         """The results of a page, and how many of its schedules are left for the next one."""
-        told: dict[_Key, list[RunReport]] = {}
+        reports_of: dict[_Key, list[RunReport]] = {}
         for report in reports:
-            told.setdefault((report.tenant, report.schedule_id), []).append(report)
+            reports_of.setdefault((report.tenant, report.schedule_id), []).append(report)
         items: list[Evaluated] = []
         broken: list[Schedule] = []
         ineligible = self._targets.ineligible(transaction, list(page.values()), evaluation)
@@ -201,7 +201,7 @@ class Evaluator(Loop):
             try:
                 if row.status == UNREADABLE:
                     refuse_unreadable(row, "evaluated")
-                item = evaluate_usual(row, Inputs(reports=told.get(key, ()), eligibility=eligibility), evaluation)
+                item = evaluate_fast(row, Inputs(reports=reports_of.get(key, ()), eligibility=eligibility), evaluation)
             except Exception as error:
                 # A schedule that this release cannot read must not stop the others; it is tried again in a minute.
                 known = isinstance(error, InvalidSpec | SchemaMismatch)
@@ -210,31 +210,31 @@ class Evaluator(Loop):
                     extra={"schedule_id": row.id}, exc_info=not known,
                 )  # fmt: skip
                 self._deps.counters.add("schedules_broken")
-                broken.append(row.set_aside(Instant(evaluation.now + LOOK_AT_LEAST_EVERY_MS)))
+                broken.append(row.mark_unreadable(Instant(evaluation.now + POLL_AT_LEAST_EVERY_MS)))
             else:
                 budget.spend(item)
                 items.append(item)
         transaction.save_schedules(broken)
         return items, len(page) - len(items) - len(broken)
 
-    def _hear_orphans(self, transaction: Transaction, now: Instant, *, idle: bool) -> bool:
+    def _end_orphans(self, transaction: Transaction, now: Instant, *, idle: bool) -> bool:
         """Record ends of runs of deleted schedules in the ledger. Return whether there may be more."""
-        if not idle and abs(now - self._orphans_heard_at) < ORPHANS_EVERY_MS:
+        if not idle and abs(now - self._orphans_ended_at) < ORPHANS_EVERY_MS:
             return False
-        self._orphans_heard_at = now
+        self._orphans_ended_at = now
         orphans = transaction.orphaned_reports(limit=REPORTS_MAX)
         transaction.end_occurrences(orphans)
         transaction.delete_run_reports(orphans)
         return len(orphans) == REPORTS_MAX
 
-    def _next_look(self, transaction: Transaction, now: Instant, *, idle: bool) -> Instant | None:
+    def _next_poll(self, transaction: Transaction, now: Instant, *, idle: bool) -> Instant | None:
         wake_at = transaction.next_wake()
         if idle and wake_at is not None and wake_at <= now:
-            return Instant(now + STEP_ASIDE_MS)  # another evaluator is processing it
+            return Instant(now + LOCKED_WAIT_MS)  # another evaluator is processing it
         return wake_at
 
 
-def _heard_out(page: dict[_Key, Schedule], reports: list[RunReport]) -> dict[_Key, Schedule]:
+def _with_all_reports(page: dict[_Key, Schedule], reports: list[RunReport]) -> dict[_Key, Schedule]:
     """The schedules of the page whose reports are all in `reports`; if there is none, the one that has all of them.
 
     A schedule must not be judged before all ends of its runs are processed: it would treat ended runs as open.

@@ -39,7 +39,7 @@ from evertick.store.transaction.transaction import Transaction
 
 COMPLETED_RETENTION_MS: Final = 7 * DAY_MS
 """How long an ended schedule stays, as `completed`, after its last start or change."""
-ASLEEP_LOOK_EVERY_MS: Final = DAY_MS
+ASLEEP_POLL_EVERY_MS: Final = DAY_MS
 """How often the times that a paused or exhausted schedule skips are recorded, so that resuming it need not record
 years.
 """
@@ -194,16 +194,16 @@ def _after(schedule: Schedule, plan: Plan, happened: Happened, retire_at: Instan
     sleeps = after.paused or after.ending is not None
     next_at = _actual(happened.following)
     wake_at = next_wake(after, wake_at=plan.wake_at, next_actual_at=next_at)
-    moments = [wake_at, retire_at, now if happened.more else None]
+    instants = [wake_at, retire_at, now if happened.more else None]
     if sleeps and next_at is not None:
-        moments.append(max(next_at, Instant(now + ASLEEP_LOOK_EVERY_MS)))
+        instants.append(max(next_at, Instant(now + ASLEEP_POLL_EVERY_MS)))
     if plan.fates and schedule.overrides:
         schedule = schedule.with_metadata(schedule.metadata.with_overrides_of({each.request for each in after.waiting}))
     return schedule.with_state(
         after,
         last_result=result_text(after.last_result, schedule, happened.reports),
         last_failure=after.last_failure.message if after.last_failure is not None else None,
-        wake_at=min((moment for moment in moments if moment is not None), default=None),
+        wake_at=min((instant for instant in instants if instant is not None), default=None),
         next_at=None if sleeps else next_at,
         version=schedule.version + paused_itself,
         last_at=now if plan.starts else schedule.last_at,
@@ -289,7 +289,7 @@ EVALUATOR: Final = "evaluator"
 """The actor of a change that nobody requested."""
 MISSED_NOTHING: Final = Instant(0)
 """The time of the last missed occurrence of a schedule that has missed none."""
-LOOKED_AT: Final = 200
+SIMILAR_MAX: Final = 200
 """Schedules among which similar ids are searched when an id is not found."""
 
 
@@ -297,7 +297,7 @@ def not_found(transaction: Transaction, schedule_id: ScheduleId, tenant: TenantI
     """The error for a schedule that does not exist. It suggests schedules of the tenant with similar ids."""
     if not schedule_id.isprintable():  # no schedule has such an id, and PostgreSQL takes no NUL
         return no_schedule(schedule_id, tenant)
-    rows = transaction.list_schedules(ScheduleFilter(tenant=tenant), limit=LOOKED_AT, after=(None, schedule_id[:1]))
+    rows = transaction.list_schedules(ScheduleFilter(tenant=tenant), limit=SIMILAR_MAX, after=(None, schedule_id[:1]))
     return no_schedule(schedule_id, tenant, [row.id for row in rows])
 
 

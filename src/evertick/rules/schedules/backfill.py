@@ -126,7 +126,7 @@ def capacity(*, waiting: int, backfills: int, buffer_limit: int, reserve: int = 
     return max(0, buffer_limit // 2 - waiting - reserve) // max(1, backfills)
 
 
-def room(state: ScheduleState) -> int:
+def free_capacity(state: ScheduleState) -> int:
     """How many times each backfill of this schedule may add now; 0 means to wait for a run to end."""
     limit = state.policies.buffer_limit
     # A small buffer has no places to spare: there the reserve shrinks, so that a backfill advances at all.
@@ -143,7 +143,7 @@ def room(state: ScheduleState) -> int:
 
 def portion(state: ScheduleState, backfill: Backfill) -> int:
     """How many times this backfill may add now, within the capacity of the buffer and its own limit."""
-    fits = room(state)
+    fits = free_capacity(state)
     if backfill.max_active is None or fits == 0:
         return fits
     entries = [*(run.occurrence for run in state.running), *state.waiting]

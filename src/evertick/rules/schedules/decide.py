@@ -19,20 +19,20 @@ from collections.abc import Iterable, Sequence
 from evertick.base.instants import Instant, to_iso
 from evertick.rules.schedules.backfill import overlap_of
 from evertick.rules.schedules.events import (
-    BackfillAsked,
     BackfillCanceled,
+    BackfillRequested,
     BackfillTimes,
     Deleted,
     Due,
     Event,
     LimitSet,
-    Looked,
     Paused,
     Resumed,
     RunEnded,
     SpecEnded,
     StartRefused,
     TargetChanged,
+    TimePassed,
     Triggered,
     Updated,
 )
@@ -66,7 +66,7 @@ def _apply(builder: StateBuilder, event: Event) -> None:
     else:
         _reach(builder, event.at)
         _happen(builder, event)
-    builder.notice_ending()
+    builder.note_ending()
 
 
 def _happen(builder: StateBuilder, event: Event) -> None:
@@ -77,8 +77,8 @@ def _happen(builder: StateBuilder, event: Event) -> None:
             _start_refused(builder, event)
         case Triggered():
             _triggered(builder, event)
-        case BackfillAsked():
-            _backfill_asked(builder, event)
+        case BackfillRequested():
+            _backfill_requested(builder, event)
         case BackfillTimes():
             _backfill_times(builder, event)
         case BackfillCanceled():
@@ -98,7 +98,7 @@ def _happen(builder: StateBuilder, event: Event) -> None:
             builder.spec_ended = True
         case Deleted():
             _deleted(builder)
-        case Looked():
+        case TimePassed():
             builder.time_out(event.at)
         case Due():
             pass
@@ -114,29 +114,29 @@ def _due(builder: StateBuilder, event: Due) -> None:
     for time in event.times:
         if time.nominal_at > builder.seen_until:
             builder.seen_until = time.nominal_at
-            arrivals.append(_own(builder, time, overlap))
+            arrivals.append(_own_occurrence(builder, time, overlap))
     builder.attended_since = event.attended_since
     if builder.ahead and event.times:
-        arrivals = sorted(_come(builder, event.times[-1].actual_at) + arrivals, key=lambda each: each.actual_at)
+        arrivals = sorted(_take_kept(builder, event.times[-1].actual_at) + arrivals, key=lambda each: each.actual_at)
     if arrivals:
         builder.arrive_due(arrivals, more=event.more)
 
 
 def _reach(builder: StateBuilder, at: Instant) -> None:
     """Advance to `at`: process kept times up to then, and end a pause whose end has come."""
-    if builder.ahead and (come := _come(builder, at)):
+    if builder.ahead and (come := _take_kept(builder, at)):
         builder.arrive_due(come, more=False)
     builder.lift_pause(at)
 
 
-def _come(builder: StateBuilder, at: Instant) -> list[Occurrence]:
+def _take_kept(builder: StateBuilder, at: Instant) -> list[Occurrence]:
     """Remove and return the kept occurrences whose time has come by `at`, in order."""
     come = sorted((each for each in builder.ahead if each.actual_at <= at), key=lambda each: each.actual_at)
     builder.ahead = [each for each in builder.ahead if each.actual_at > at]
     return come
 
 
-def _own(builder: StateBuilder, time: FireTime, overlap: Overlap) -> Occurrence:
+def _own_occurrence(builder: StateBuilder, time: FireTime, overlap: Overlap) -> Occurrence:
     """An occurrence of the schedule's own; it has a different key if its time is counted again."""
     recount = builder.recount
     return _occurrence(time, overlap, request="" if recount is None or time.nominal_at > recount.until else recount.id)
@@ -161,7 +161,7 @@ def _run_ended(builder: StateBuilder, event: RunEnded) -> None:
     if pause is not None and builder.pause is None:
         builder.pause = pause
         builder.note = pause.note
-        builder.tell(NoteCode.PAUSED, pause.note)
+        builder.add_note(NoteCode.PAUSED, pause.note)
     builder.recheck()
 
 
@@ -169,8 +169,8 @@ def _start_refused(builder: StateBuilder, event: StartRefused) -> None:
     run = builder.running.get(event.key)
     if run is None:
         return
-    builder.unstart(run, cut(event.error))
-    builder.tell(NoteCode.START_REFUSED, f"{run.run_id} could not be started: {cut(event.error)}")
+    builder.undo_start(run, cut(event.error))
+    builder.add_note(NoteCode.START_REFUSED, f"{run.run_id} could not be started: {cut(event.error)}")
     builder.recheck()
 
 
@@ -194,11 +194,11 @@ def _arrive_by_hand(builder: StateBuilder, occurrences: Sequence[Occurrence]) ->
         builder.settle(occurrence, Reason.TARGET_INELIGIBLE)
 
 
-def _backfill_asked(builder: StateBuilder, event: BackfillAsked) -> None:
+def _backfill_requested(builder: StateBuilder, event: BackfillRequested) -> None:
     if any(backfill.id == event.backfill.id for backfill in builder.backfills):
         return
     if len(builder.backfills) >= BACKFILLS_MAX:
-        builder.tell(NoteCode.BACKFILL_REFUSED, f"backfill {event.backfill.id}: {BACKFILLS_MAX} are under way")
+        builder.add_note(NoteCode.BACKFILL_REFUSED, f"backfill {event.backfill.id}: {BACKFILLS_MAX} are under way")
         return
     builder.backfills.append(event.backfill)
 
@@ -218,7 +218,9 @@ def _backfill_times(builder: StateBuilder, event: BackfillTimes) -> None:
             arrivals.append(_occurrence(time, overlap, Origin.BACKFILL, backfill.id))
     if event.done:
         del builder.backfills[place]
-        builder.tell(NoteCode.BACKFILL_DONE, f"backfill {backfill.id}: {backfill.added + len(arrivals)} occurrences")
+        builder.add_note(
+            NoteCode.BACKFILL_DONE, f"backfill {backfill.id}: {backfill.added + len(arrivals)} occurrences"
+        )
     else:
         added = backfill.added + len(arrivals)
         builder.backfills[place] = backfill._replace(done_until=done_until, added=added)
@@ -237,12 +239,12 @@ def _paused(builder: StateBuilder, event: Paused) -> None:
 
     If the schedule is paused already, the start of the pause stays. Reason and actor stay unless a new reason is given.
     """
-    told, was = Pause(at=event.at, by=event.by, note=cut(event.note), until=event.until), builder.pause
+    pause, was = Pause(at=event.at, by=event.by, note=cut(event.note), until=event.until), builder.pause
     if was is not None:
-        told = told._replace(at=was.at) if event.note else was._replace(until=event.until)
-    builder.pause = told
-    builder.note = told.note
-    builder.tell(NoteCode.PAUSED, f"paused{f' by {event.by}' if event.by else ''}: {builder.note}")
+        pause = pause._replace(at=was.at) if event.note else was._replace(until=event.until)
+    builder.pause = pause
+    builder.note = pause.note
+    builder.add_note(NoteCode.PAUSED, f"paused{f' by {event.by}' if event.by else ''}: {builder.note}")
 
 
 def _resumed(builder: StateBuilder, event: Resumed) -> None:
@@ -253,7 +255,7 @@ def _resumed(builder: StateBuilder, event: Resumed) -> None:
         builder.note = ""  # the reason of the pause does not apply any more
     if event.recount is not None and builder.seen_until > event.at:
         judged = to_iso(builder.seen_until)
-        builder.tell(NoteCode.RESUMED, f"counts from {to_iso(event.at)} again; it had judged times up to {judged}")
+        builder.add_note(NoteCode.RESUMED, f"counts from {to_iso(event.at)} again; it had judged times up to {judged}")
         until = builder.seen_until if builder.recount is None else max(builder.seen_until, builder.recount.until)
         builder.recount = Recount(id=event.recount, until=until)
         builder.seen_until = event.at
@@ -261,7 +263,7 @@ def _resumed(builder: StateBuilder, event: Resumed) -> None:
     if builder.pause is not None:
         builder.pause = None
         builder.touched_at = max(builder.touched_at, event.at)
-        builder.tell(NoteCode.RESUMED, f"resumed: {builder.note}" if event.note else "resumed")
+        builder.add_note(NoteCode.RESUMED, f"resumed: {builder.note}" if event.note else "resumed")
 
 
 def _updated(builder: StateBuilder, event: Updated) -> None:
@@ -272,7 +274,7 @@ def _updated(builder: StateBuilder, event: Updated) -> None:
     builder.touched_at = max(builder.touched_at, event.at)
     if event.spec_changed:
         kept = [time for time in event.pending if time.nominal_at > builder.seen_until]
-        builder.ahead += [_own(builder, time, old_overlap) for time in kept]
+        builder.ahead += [_own_occurrence(builder, time, old_overlap) for time in kept]
         builder.seen_until = max(builder.seen_until, event.at)
         builder.spec_ended = False
     builder.recheck()

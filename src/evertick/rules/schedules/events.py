@@ -64,7 +64,7 @@ class Triggered(Happened):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BackfillAsked(Happened):
+class BackfillRequested(Happened):
     """A backfill begins, after a check by `evertick.rules.schedules.backfill.admit`."""
 
     backfill: Backfill
@@ -145,7 +145,7 @@ class Deleted(Happened):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked(Happened):
+class TimePassed(Happened):
     """Only time has passed. The last event of every round."""
 
 
@@ -154,7 +154,7 @@ Event = (
     | RunEnded
     | StartRefused
     | Triggered
-    | BackfillAsked
+    | BackfillRequested
     | BackfillTimes
     | BackfillCanceled
     | Paused
@@ -164,5 +164,5 @@ Event = (
     | Updated
     | SpecEnded
     | Deleted
-    | Looked
+    | TimePassed
 )

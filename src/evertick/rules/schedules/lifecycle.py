@@ -95,7 +95,7 @@ def pause_detail(pause: Pause) -> str:
     return f"paused{by} since {to_iso(pause.at)}{note}"
 
 
-def own_wake(state: ScheduleState, now: Instant) -> Instant | None:
+def wake_between_times(state: ScheduleState, now: Instant) -> Instant | None:
     """When the schedule must be evaluated for internal reasons.
 
     These are: its pause ends, a kept time comes, a backfill can continue, a run times out. The end of a run needs no
@@ -103,13 +103,13 @@ def own_wake(state: ScheduleState, now: Instant) -> Instant | None:
     """
     if state.pause is None and not state.ahead and not state.backfills and state.policies.run_timeout_ms is None:
         return None
-    moments = [occurrence.actual_at for occurrence in state.ahead]
-    moments += [at for run in state.running if (at := times_out_at(run, state.policies)) is not None]
+    instants = [occurrence.actual_at for occurrence in state.ahead]
+    instants += [at for run in state.running if (at := times_out_at(run, state.policies)) is not None]
     if state.pause is not None and state.pause.until is not None:
-        moments.append(state.pause.until)
+        instants.append(state.pause.until)
     if any(portion(state, backfill) > 0 for backfill in state.backfills):
-        moments.append(now)
-    return max(now, min(moments)) if moments else None
+        instants.append(now)
+    return max(now, min(instants)) if instants else None
 
 
 def next_wake(state: ScheduleState, *, wake_at: Instant | None, next_actual_at: Instant | None) -> Instant | None:
@@ -121,8 +121,8 @@ def next_wake(state: ScheduleState, *, wake_at: Instant | None, next_actual_at: 
     """
     if state.paused or state.ending is not None:
         next_actual_at = None
-    moments = [moment for moment in (wake_at, next_actual_at) if moment is not None]
-    return min(moments) if moments else None
+    instants = [instant for instant in (wake_at, next_actual_at) if instant is not None]
+    return min(instants) if instants else None
 
 
 def retires_at(state: ScheduleState, retention_ms: int) -> Instant | None:

@@ -66,15 +66,15 @@ class Sorted:
 
 
 def sort_out(
-    entries: Sequence[Occurrence], *, open_runs: int, limit: int, room: int, waiting: int, refuse: Refuse
+    entries: Sequence[Occurrence], *, open_runs: int, limit: int, capacity: int, waiting: int, refuse: Refuse
 ) -> Sorted:
     """One pass over `entries`.
 
-    `open_runs` runs are open now; `room` is how many more may be, also for allow_all; `waiting` occurrences wait
+    `open_runs` runs are open now; `capacity` is how many more may be, also for allow_all; `waiting` occurrences wait
     besides `entries`. Either nothing else waits, or `entries` are candidates and no slot is free.
     """
-    free = max(0, min(limit - open_runs, room))
-    one_pass = _Pass(open_runs=open_runs, free=free, room=room, waiting=waiting, refuse=refuse)
+    free = max(0, min(limit - open_runs, capacity))
+    one_pass = _Pass(open_runs=open_runs, free=free, capacity=capacity, waiting=waiting, refuse=refuse)
     if free and len(entries) > 1 and free + open_runs > 1:  # with one slot, rule 4 alone gives it to the newest
         entries = _newest_stoppers(entries, free + open_runs, refuse, one_pass.result)
     for entry in entries:
@@ -88,7 +88,7 @@ class _Pass:
 
     open_runs: int
     free: int
-    room: int
+    capacity: int
     waiting: int
     refuse: Refuse
     result: Sorted = field(default_factory=Sorted)
@@ -97,23 +97,23 @@ class _Pass:
     def meet(self, entry: Occurrence) -> None:
         """Apply rules 1 and 2."""
         overlapping, chosen = self.result.overlapping, self.result.chosen
-        roomy = len(overlapping) + len(chosen) < self.room
+        has_capacity = len(overlapping) + len(chosen) < self.capacity
         if entry.overlap is Overlap.ALLOW_ALL:
-            reason = self.refuse(entry, self.scheduled) or (None if roomy else Reason.RUNS_FULL)
+            reason = self.refuse(entry, self.scheduled) or (None if has_capacity else Reason.RUNS_FULL)
             self.take(entry, overlapping, reason)
-        elif roomy and len(chosen) < self.free:
+        elif has_capacity and len(chosen) < self.free:
             self.take(entry, chosen, self.refuse(entry, self.scheduled))
         elif entry.overlap in STOPS_OTHERS and chosen and self.no_run_to_stop():
             self.displace(entry)
         else:
             self.wait_or_skip(entry)
 
-    def take(self, entry: Occurrence, basket: list[Occurrence], reason: Reason | None) -> None:
+    def take(self, entry: Occurrence, into: list[Occurrence], reason: Reason | None) -> None:
         """Start an occurrence, or refuse it if there is a reason."""
         if reason is not None:
             self.result.refused.append((entry, reason))
             return
-        basket.append(entry)
+        into.append(entry)
         self.scheduled += entry.origin is Origin.SCHEDULE
 
     def no_run_to_stop(self) -> bool:

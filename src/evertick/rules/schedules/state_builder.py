@@ -11,12 +11,12 @@ from evertick.base.instants import LONG_AGO, Instant, to_iso
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, WAITED, expired, too_late
 from evertick.rules.schedules.fates import AFTER_OUTAGE, FATE_OF, NOT_ENDED, Origin, Reason
 from evertick.rules.schedules.lifecycle import (
-    own_wake,
     pause_detail,
     run_id,
     started_because,
     timeout_message,
     times_out_at,
+    wake_between_times,
 )
 from evertick.rules.schedules.overlap import STOPS_OTHERS, sort_out, stops_wanted
 from evertick.rules.schedules.plan import Note, NoteCode, Plan, Start, Verdict
@@ -72,7 +72,7 @@ class StateBuilder:
         passed: list[Occurrence] = []
         for occurrence in arrivals:
             self.lift_pause(occurrence.actual_at)
-            reason = self._turned_away(occurrence)
+            reason = self._refused_on_arrival(occurrence)
             if reason is not None:
                 self.settle(occurrence, reason)
             elif self.is_deleted:
@@ -98,7 +98,7 @@ class StateBuilder:
             candidates,
             open_runs=self.open_runs,
             limit=self.policies.concurrency_limit,
-            room=RUNS_MAX - self.open_runs,
+            capacity=RUNS_MAX - self.open_runs,
             waiting=len(self.waiting),
             refuse=self._refuse,
         )
@@ -120,7 +120,7 @@ class StateBuilder:
             self.waiting,
             open_runs=self.open_runs,
             limit=limit,
-            room=RUNS_MAX - self.open_runs,
+            capacity=RUNS_MAX - self.open_runs,
             waiting=0,
             refuse=self._refuse,
         )
@@ -135,7 +135,7 @@ class StateBuilder:
         """End a pause that lasts until `at` or earlier."""
         if self.pause is not None and self.pause.until is not None and self.pause.until <= at:
             self.touched_at = max(self.touched_at, self.pause.until)
-            self.tell(NoteCode.RESUMED, f"resumed: the pause was until {to_iso(self.pause.until)}")
+            self.add_note(NoteCode.RESUMED, f"resumed: the pause was until {to_iso(self.pause.until)}")
             self.pause = None
 
     # Fates
@@ -178,7 +178,7 @@ class StateBuilder:
             detail = f"{late}; {self._detail(occurrence, cause, blocker)}"
         self._record(occurrence, reason, detail, blocker)
 
-    def unstart(self, run: Run, error: str) -> None:
+    def undo_start(self, run: Run, error: str) -> None:
         """Undo a start: the run did not exist, and the action is not used up."""
         occurrence = run.occurrence
         del self.running[occurrence.key]
@@ -209,23 +209,23 @@ class StateBuilder:
             if over_at is not None and over_at <= at:
                 self.running[key] = run._replace(stop=Stop.TIME_OUT)
                 self._stops.append((key, Stop.TIME_OUT))
-                self.tell(NoteCode.TIMED_OUT, f"terminated {run.run_id}: {timeout_message(self.policies)}")
+                self.add_note(NoteCode.TIMED_OUT, f"terminated {run.run_id}: {timeout_message(self.policies)}")
 
     # Notes
 
-    def tell(self, code: NoteCode, text: str) -> None:
+    def add_note(self, code: NoteCode, text: str) -> None:
         """Add a line to the schedule's history."""
         self._notes.append(Note(code=code, text=text))
 
-    def notice_ending(self) -> None:
+    def note_ending(self) -> None:
         """Add a note, once, when the schedule has ended."""
         ending = Ending.LIMIT if self.remaining == 0 else Ending.SPEC if self.spec_ended else None
         if ending is not self._ending:
             self._ending = ending
             if ending is Ending.LIMIT:
-                self.tell(NoteCode.ENDED, "ended: no actions remain")
+                self.add_note(NoteCode.ENDED, "ended: no actions remain")
             elif ending is Ending.SPEC:
-                self.tell(NoteCode.ENDED, "ended: the spec names no further time")
+                self.add_note(NoteCode.ENDED, "ended: the spec names no further time")
 
     def close(self) -> Plan:
         """The plan, with the state after it."""
@@ -256,12 +256,12 @@ class StateBuilder:
             cancels=tuple([key for key, stop in self._stops if stop is Stop.CANCEL]),
             terminates=tuple([key for key, stop in self._stops if stop is not Stop.CANCEL]),
             notes=tuple(self._notes),
-            wake_at=own_wake(state, self.now),
+            wake_at=wake_between_times(state, self.now),
         )
 
     # Helpers
 
-    def _turned_away(self, occurrence: Occurrence) -> Reason | None:
+    def _refused_on_arrival(self, occurrence: Occurrence) -> Reason | None:
         """The reason why a time of the spec ends as soon as it comes. None if it does not."""
         if self.pause is not None:
             return Reason.PAUSED
@@ -308,7 +308,7 @@ class StateBuilder:
             oldest = next((other for other in self.waiting if other.overlap in STOPS_OTHERS), None) if stops else None
             if oldest is None:
                 self.settle(occurrence, Reason.BUFFER_FULL)
-                self.tell(NoteCode.BUFFER_FULL, f"{to_iso(occurrence.nominal_at)} found the buffer full")
+                self.add_note(NoteCode.BUFFER_FULL, f"{to_iso(occurrence.nominal_at)} found the buffer full")
                 return
             self.drop_waiting([oldest], Reason.SUPERSEDED)
         self.waiting.append(occurrence)
@@ -323,7 +323,7 @@ class StateBuilder:
             key = run.occurrence.key
             self.running[key] = run._replace(stop=stop)
             self._stops.append((key, stop))
-            self.tell(NoteCode.STOPPING, f"asked {run.run_id} to {stop}, as the overlap policy says")
+            self.add_note(NoteCode.STOPPING, f"asked {run.run_id} to {stop}, as the overlap policy says")
 
     def _record(self, occurrence: Occurrence, reason: Reason, detail: str, name: str | None) -> None:
         self._fates[occurrence.key] = Verdict(

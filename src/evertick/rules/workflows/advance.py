@@ -183,7 +183,7 @@ def _lateness(call: Call) -> Raised | None:
     """The outcome of a call whose time has come. None for a sleep or a timer, which ends normally."""
     if call.kind is CallKind.EVENT:
         return Raised("TimeoutError", f"no event {call.name!r} came in time")
-    return timed_out(call) if call.goes_on_elsewhere else None
+    return timed_out(call) if call.runs_as_job else None
 
 
 def _row_of(run: Run, message: Message, now: Instant) -> Row | None:

@@ -96,7 +96,7 @@ class Call:
             self.name = recorded
 
     @property
-    def goes_on_elsewhere(self) -> bool:
+    def runs_as_job(self) -> bool:
         """Whether abandoning the call is a separate event."""
         return self.kind in BACKGROUND
 

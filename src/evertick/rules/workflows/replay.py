@@ -49,7 +49,7 @@ def replay(run: Run, rows: Sequence[Row], within_limit: Callable[[Callable[[], N
             run.is_replayed = row.due_at is None or index + 1 < len(rows)
             within_limit(partial(run.deliver, row, recorded_patches=_patches_after(rows, index)))
         elif row.kind is RowKind.PATCH and not _asks_for(run, row):
-            run.pass_over_patch(row)
+            run.skip_patch(row)
         else:
             _compare_request(run, row)
             run.confirm(row)
@@ -161,9 +161,9 @@ def _renamed(row: Row, call: Call | None) -> str:
 
 def _mismatch(run: Run, row: Row, code: str, *, instead: Call | None = None) -> NoReturn:
     journal = _numbered(row.seq, describe(row.kind, row.call, row.name))
-    if run.patches_passed_over:
+    if run.skipped_patches:
         instead = None  # another fix is described
-        code += f", and asks no longer for patched({run.patches_passed_over[-1]!r}), whose new path the run has taken"
+        code += f", and asks no longer for patched({run.skipped_patches[-1]!r}), whose new path the run has taken"
     message = (
         f"run {run.id}, row {row.position}: the journal has {journal}, the code {code}{_renamed(row, instead)}; "
         "deploy code that fits, keep the old path with step.patched(...), or restart the run before this step; "

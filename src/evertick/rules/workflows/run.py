@@ -71,7 +71,7 @@ class Run(DeterministicLoop):
         """The last progress that the code reported, as JSON text."""
         self.attributes: dict[str, Value] = {}
         """The attributes of the run. The first row has those with which its generation began."""
-        self.patches_passed_over: list[str] = []
+        self.skipped_patches: list[str] = []
         """Patches of the journal that the code did not ask for."""
         self.random = random.Random(seed)
         self.is_replayed = False
@@ -176,7 +176,7 @@ class Run(DeterministicLoop):
                 row = Row(
                     self.position, RowKind.CALL, call.seq, call.name, max(at, self.now),
                     call.kind, call.fingerprint, call.due_at, begun,
-                    Returned(make_id()) if make_id is not None and call.goes_on_elsewhere else None,
+                    Returned(make_id()) if make_id is not None and call.runs_as_job else None,
                 )  # fmt: skip
             self.confirm(row)
             taken.append((row, call))
@@ -192,10 +192,10 @@ class Run(DeterministicLoop):
                 request.call.job_id = JobId(row.outcome.result)
         self._count(row)
 
-    def pass_over_patch(self, row: Row) -> None:
+    def skip_patch(self, row: Row) -> None:
         """Skip a patch row that the code does not ask for here. If it asks later, it takes the new path."""
         self._patches[row.name] = True
-        self.patches_passed_over.append(row.name)
+        self.skipped_patches.append(row.name)
         self._count(row)
 
     def deliver(self, row: Row, *, recorded_patches: frozenset[str] | None = None) -> None:
@@ -306,7 +306,7 @@ class Run(DeterministicLoop):
         """Abandon a call: the code does not await it any more."""
         if self.is_evicted or self.open_calls.pop(call.seq, None) is None:
             return
-        if call.is_recorded and call.goes_on_elsewhere:
+        if call.is_recorded and call.runs_as_job:
             self._requests.append(Request(RowKind.DROP, call.seq, call.name, call))
         elif not call.is_recorded and call.kind not in IN_TRANSACTION:
             self._requests = deque(request for request in self._requests if request.call is not call)
@@ -314,7 +314,7 @@ class Run(DeterministicLoop):
     def _give_up_the_rest(self) -> None:
         """Abandon all calls, because the code has ended: calls without a row do not begin, and the others end."""
         for call in list(self.open_calls.values()):
-            if call.is_recorded and call.goes_on_elsewhere:
+            if call.is_recorded and call.runs_as_job:
                 self._requests.append(Request(RowKind.DROP, call.seq, call.name, call))
         self._requests = deque(request for request in self._requests if request.kind is RowKind.DROP)
         self.open_calls.clear()

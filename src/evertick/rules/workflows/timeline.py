@@ -36,17 +36,17 @@ class Axis:
     """Converts times to places from 0 to `width`. `fold` is the width of a folded piece, less if there are many."""
 
     def __init__(self, spans: Sequence[Span], width: float, fold: float) -> None:
-        moments = sorted({moment for span in spans for moment in (span.start, span.end)})
-        lengths = [end - start for start, end in pairwise(moments)]
-        folded = _folded(lengths, _idle(spans, moments)) if fold else set[int]()
+        instants = sorted({instant for span in spans for instant in (span.start, span.end)})
+        lengths = [end - start for start, end in pairwise(instants)]
+        folded = _folded(lengths, _idle(spans, instants)) if fold else set[int]()
         narrow = min(fold, width / 2 / max(1, len(folded)))
         linear = sum(length for place, length in enumerate(lengths) if place not in folded)
         scale = (width - narrow * len(folded)) / linear if linear else 0.0
-        self._moments = moments
+        self._instants = instants
         self.pieces: list[Piece] = []
         """The parts of the axis, from left to right."""
         left = 0.0
-        for place, (start, end) in enumerate(pairwise(moments)):
+        for place, (start, end) in enumerate(pairwise(instants)):
             right = left + (narrow if place in folded else lengths[place] * scale)
             self.pieces.append(Piece(start, end, left, right, place in folded))
             left = right
@@ -54,12 +54,12 @@ class Axis:
         """Width of a millisecond that is not folded; 0 if everything is folded."""
         self._lefts = [piece.left for piece in self.pieces]
 
-    def at(self, moment: int) -> float:
+    def at(self, instant: int) -> float:
         """The place of a time; the end of the axis for a time beyond it."""
         if not self.pieces:
             return 0.0
-        piece = self.pieces[max(0, min(bisect_right(self._moments, moment), len(self.pieces)) - 1)]
-        within = min(max(moment, piece.start), piece.end) - piece.start
+        piece = self.pieces[max(0, min(bisect_right(self._instants, instant), len(self.pieces)) - 1)]
+        within = min(max(instant, piece.start), piece.end) - piece.start
         return piece.left + (piece.right - piece.left) * within / (piece.end - piece.start)
 
     def is_folded(self, place: float) -> bool:
@@ -68,16 +68,16 @@ class Axis:
         return 0 <= piece < len(self.pieces) and self.pieces[piece].folded and place < self.pieces[piece].right
 
 
-def _idle(spans: Sequence[Span], moments: Sequence[int]) -> list[int]:
+def _idle(spans: Sequence[Span], instants: Sequence[int]) -> list[int]:
     """The pieces in which no step works."""
-    places = {moment: place for place, moment in enumerate(moments)}
-    change = [0] * len(moments)
+    places = {instant: place for place, instant in enumerate(instants)}
+    change = [0] * len(instants)
     for span in spans:
         if not span.waits:
             change[places[span.start]] += 1
             change[places[span.end]] -= 1
     at_work, found = 0, []
-    for place in range(len(moments) - 1):
+    for place in range(len(instants) - 1):
         at_work += change[place]
         if not at_work:
             found.append(place)

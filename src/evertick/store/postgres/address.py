@@ -1,7 +1,7 @@
-"""Addresses of PostgreSQL: what Evertick adds to them for the driver, and the parameters that are its own.
+"""Addresses of PostgreSQL: the settings that Evertick adds for the driver, and its own parameters.
 
-`pgbouncer=true` or `false` says whether transactions may each meet another session; without it the first connection
-finds out. `listen=HOST:PORT` names the server itself beside such a pooler, for LISTEN, which needs a session that
+`pgbouncer=true` or `false` is whether each transaction may get another session; without it the first connection
+finds out. `listen=HOST:PORT` is the server itself behind such a pooler, for LISTEN, which needs a session that
 lasts. `schema` is for statements (`store/location.py`).
 """
 
@@ -46,8 +46,8 @@ pooler, which knows no options of sessions, they are compared with those of the 
 * A deferrable read would wait for other transactions before it begins.
 * Texts in statements contain backslashes.
 
-Not set: `TimeZone`, `DateStyle`, `IntervalStyle`, `bytea_output`, `extra_float_digits` (no statement of ours depends on
-them, and those of functions may), `search_path` and `role` (they say where the tables are, and whose rights count),
+Not set: `TimeZone`, `DateStyle`, `IntervalStyle`, `bytea_output`, `extra_float_digits` (no Evertick statement depends
+on them, and those of functions may), `search_path` and `role` (the place of the tables, and the rights that count),
 `default_transaction_read_only` (a server that is to be read only must not be written to), `synchronous_commit`."""
 ENCODING: Final = {"client_encoding": "UTF8"}
 """A parameter of the connection, which poolers know, too. Other encodings can neither write nor read every text."""

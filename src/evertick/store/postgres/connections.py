@@ -1,7 +1,7 @@
-"""PostgreSQL's connections: their addresses, the few that are kept, and what the driver's errors mean for us.
+"""PostgreSQL's connections: their addresses, the pool of a process, and the translation of the driver's errors.
 
-There are three kinds: for transactions as a whole, for single statements that commit by themselves, and for such whose
-commits do not wait for the disk. Connections are kept on a stack, the one used last on top: so few are in use.
+There are three kinds: for whole transactions, for single statements that commit by themselves, and for statements whose
+commits do not wait for the disk. Connections are kept on a stack, the last used one on top: so few are in use.
 """
 
 import contextlib
@@ -44,32 +44,32 @@ from evertick.store.transaction.driver import nested_write
 from evertick.store.transaction.endings import limits_lock_waits
 from evertick.store.write_health import unwritable
 
-# -- Which of several servers is the primary, and how connections leave one that is so no longer.
+# -- Which of several servers is the primary, and how connections leave one that is not any more.
 #
-# A primary that is killed closes its connections. One that hangs, or whose machine has lost its power, does not: what
-# waits for it would wait until TCP gives up, or for ever. So where an address names several servers and a connection
-# has waited for more than HUNG_S, a thread asks the others. If one of them accepts writes, there has been a failover:
-# connections to any other server are cut off, and new ones go to that one first. Nothing is cut off as long as no
-# other server accepts writes, however long a statement takes.
+# A primary that is killed closes its connections. One that hangs, or whose machine has lost its power, does not: its
+# clients would wait until TCP gives up, or for ever. So if an address has several servers and a connection has waited
+# for more than HUNG_S, a thread queries the others. If one of them accepts writes, there has been a failover:
+# connections to any other server are closed, and new ones go to that one first. While no other server accepts writes,
+# no connection is closed, however long a statement takes.
 #
 # A primary that was replaced while it hung may wake up and still accept connections. Its commits wait for a standby
-# that follows it no longer, but it lets everything be read as it was: a job that was claimed since then would look as
-# if it were not. So no process goes back: each promotion begins a new *timeline*, and once a connection has shown a
-# later one, those to servers of an earlier one are cut off, and new ones are refused.
+# that does not follow it any more, but reads return its old state: a job that was claimed since then would look
+# unclaimed. So no process goes back: each promotion begins a new *timeline*. Once a connection has shown a later one,
+# those to servers of an earlier one are closed, and new ones are refused.
 
 HUNG_S: Final = 1.0
-"""How long a reply may take before the other servers are asked."""
-LOOK_S: Final = 0.25
-"""Time between two looks at what waits."""
+"""How long a reply may take before the other servers are queried."""
+CHECK_EVERY_S: Final = 0.25
+"""Seconds between two checks of waiting connections."""
 
 Server = tuple[str, str]
-"""Host and port, as the driver tells them."""
+"""Host and port, as the driver reports them."""
 
 
 _TIMELINE: Final = (
     b"select system_identifier::text, left(pg_walfile_name(pg_current_wal_lsn()), 8) from pg_control_system()"
 )
-"""What the control file says of the timeline is late after a promotion."""
+"""The timeline in the control file is late after a promotion."""
 
 
 class Timeline(NamedTuple):
@@ -85,27 +85,27 @@ class Timeline(NamedTuple):
 
 
 def timeline_of(connection: "psycopg.Connection[Any]") -> Timeline | None:
-    """The timeline of the server, asked on a connection that commits by itself; None if it does not tell."""
+    """The timeline of the server, read on a connection that commits by itself; None if it is not known."""
     try:
         row = connection.execute(_TIMELINE).fetchone()
-    except psycopg.Error:  # the user may not ask, or the server only resembles PostgreSQL
+    except psycopg.Error:  # the user has no right to read it, or the server only resembles PostgreSQL
         return None
     return None if row is None else Timeline(row[0], int(row[1], 16))
 
 
 class Watched(Protocol):
-    """A connection that can tell since when it waits."""
+    """A connection that knows since when it waits."""
 
     waiting_since: float | None
     timeline: Timeline | None
 
     @property
     def info(self) -> psycopg.ConnectionInfo:
-        """What the driver knows of it."""
+        """The driver's information about it."""
         ...
 
     def fileno(self) -> int:
-        """Its socket. Raises OperationalError if it is closed."""
+        """The descriptor of its socket. Raises OperationalError if it is closed."""
         ...
 
 
@@ -115,20 +115,20 @@ class PrimaryWatch:
     def __init__(
         self, hosts: Sequence[dict[str, str]], ask: Callable[[dict[str, str]], tuple[bool, Timeline | None]]
     ) -> None:
-        """`hosts` are the driver's parameters for each server. `ask` says of one whether it accepts writes now, and its
-        timeline, if it tells.
+        """`hosts` are the driver's parameters for each server. `ask` returns for one whether it accepts writes now, and
+        its timeline, if known.
         """
         self._hosts = list(hosts)
         self._ask = ask
         self._connections: weakref.WeakSet[Any] = weakref.WeakSet()
         self._timeline: Timeline | None = None
-        """The latest that was seen."""
+        """The latest timeline that was seen."""
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
     def parameters(self) -> dict[str, str]:
-        """The driver's parameters: the server that was the primary last comes first."""
+        """The driver's parameters, with the last primary first."""
         if len(self._hosts) < 2:
             return {}
         hosts = self._hosts
@@ -143,7 +143,7 @@ class PrimaryWatch:
                 self._thread.start()
 
     def accept(self, connection: Watched) -> None:
-        """Use a connection that was added, and whose timeline was asked.
+        """Use a connection that was added, and whose timeline was read.
 
         Raises DatabaseUnavailable if it leads to an old primary: nothing may be read there.
         """
@@ -156,21 +156,21 @@ class PrimaryWatch:
             _cut(each)
 
     def close(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         self._closed.set()
 
     def _prefer(self, server: Server | None) -> None:
         self._hosts = sorted(self._hosts, key=lambda host: _named(host) != server)
 
     def _see(self, timeline: Timeline | None) -> list[Watched]:
-        """Remember a timeline; returns the connections that must be left because theirs is an earlier one."""
+        """Remember a timeline. Return the connections that must be closed because theirs is an earlier one."""
         if timeline is None or timeline == self._timeline:
             return []
         self._timeline = timeline
         return [each for each in self._connections if each.timeline and each.timeline.is_before(timeline)]
 
     def _run(self) -> None:
-        while not self._closed.wait(LOOK_S):
+        while not self._closed.wait(CHECK_EVERY_S):
             with self._lock:
                 connections = list(self._connections)
             now = time.monotonic()
@@ -205,7 +205,7 @@ def _named(host: dict[str, str]) -> Server:
 
 
 def _server_of(connection: Watched) -> Server | None:
-    """None if it is closed."""
+    """The server of a connection; None if it is closed."""
     try:
         return (connection.info.host, str(connection.info.port))
     except psycopg.OperationalError:
@@ -216,30 +216,30 @@ def _cut(connection: Watched) -> None:
     """End a connection for which another thread waits: that thread gets an error, and closes it."""
     with (
         contextlib.suppress(OSError, psycopg.OperationalError),
-        socket.socket(fileno=os.dup(connection.fileno())) as beside,
+        socket.socket(fileno=os.dup(connection.fileno())) as duplicate,
     ):
-        beside.shutdown(socket.SHUT_RDWR)
+        duplicate.shutdown(socket.SHUT_RDWR)
 
 
-# -- Connections of our own: no time limit cuts off their protocol, and they know what they wait for, and where.
+# -- Connections of Evertick: no time limit interrupts their protocol, and they know since when and where they wait.
 
 CANCEL_TIMEOUT_S: Final = 5.0
 _CANCELED_WAIT: Final = "SyncRepWaitForLSN"
-"""Where PostgreSQL warns that a commit does not wait for its standby any more. Its text may be a translation."""
+"""The place where PostgreSQL warns that a commit does not wait for its standby any more. Its text may be translated."""
 
 
 class GuardedConnection(psycopg.Connection[Any]):
-    """A connection whose protocol no time limit cuts off: everything that goes to the server passes through `wait`."""
+    """A connection whose protocol no time limit interrupts: all communication with the server goes through `wait`."""
 
     waiting_since: float | None = None
-    """When a wait for the server began that has not ended, by `time.monotonic`."""
+    """When the current wait for the server began, by `time.monotonic`; None if there is none."""
     timeline: Timeline | None = None
     """The timeline of its server, if that is known."""
     committed_alone = False
-    """Whether a commit did not wait for the standby to the end: the wait was canceled."""
+    """Whether a commit did not wait for the standby to the end, because the wait was canceled."""
 
     def wait(self, *args: Any, **kwargs: Any) -> Any:
-        """Wait for the server, inside. A statement of the user's own is canceled when its function's time is over."""
+        """Wait for the server, protected. A statement of the user's is canceled when its function's time is over."""
         guard = current_guard()
         self.waiting_since = time.monotonic()
         try:
@@ -270,7 +270,7 @@ class GuardedConnection(psycopg.Connection[Any]):
         return super().pipeline()
 
     def note(self, notice: psycopg.errors.Diagnostic) -> None:
-        """Hear a notice of the server. That a wait for the standby was canceled is one: the commit is a success."""
+        """Handle a notice of the server: it sends one if a wait for the standby was canceled; the commit succeeds."""
         self.committed_alone = self.committed_alone or notice.source_function == _CANCELED_WAIT
 
     def _cancel_quietly(self) -> None:
@@ -279,32 +279,32 @@ class GuardedConnection(psycopg.Connection[Any]):
 
 
 def _refuse_to_functions(name: str) -> None:
-    """Raise Misuse if a function calls it: the connection is its batch's, however the function has come by it.
+    """Raise Misuse if a function calls it: the connection is its batch's, however the function has got it.
 
-    A step of a coroutine has no batch: what it asks of the app takes a connection of its own.
+    A step of a coroutine has no batch: its calls of the app take separate connections.
     """
     guard = current_guard()
     if guard.is_limiting and not guard.inside and guard.step is None:
         raise Misuse(f"connection.{name}: the connection is shared with other functions; return, or raise to undo")
 
 
-# -- How long functions wait for locks of other transactions, before their own transaction is run again.
+# -- How long functions wait for locks of other transactions, before their own transaction runs again.
 #
-# PostgreSQL looks for a deadlock after a second. Until then both functions wait, and what they have locked keeps others
-# waiting; one that has less time would fail for good, although nothing is wrong with it. So a wait ends earlier, as a
-# conflict: after a quarter to half of a second, or of what is left of the function's time. Two that wait for each other
-# mostly give up one after the other, so that one goes on.
+# PostgreSQL checks for a deadlock after a second. Until then both functions wait, and their locks block others; one
+# that has less time would fail for good, although nothing is wrong with it. So a wait ends earlier, as a conflict:
+# after a quarter to half of a second, or of the rest of the function's time. Two that wait for each other usually give
+# up one after the other, so that one succeeds.
 #
-# The functions of a batch share a transaction, which holds the locks of all of them. Where others lock the same rows in
-# another order, nearly every batch would be in a deadlock, so it waits for a moment only. Then it is run in halves, and
-# in the end each mutation alone: of those that lock one row each, none is in a deadlock then.
+# The functions of a batch share a transaction, which has the locks of all of them. If others lock the same rows in
+# another order, nearly every batch would be in a deadlock, so it waits only briefly. Then it runs in halves, and in the
+# end each mutation alone: of those that lock one row each, none is in a deadlock then.
 
 SHARED_MAX_MS: Final = 50
 """For a transaction that several functions share."""
 SINGLE_MAX_MS: Final = 1_000
-"""Of which a function alone waits for a quarter to half."""
+"""A function alone waits for a quarter to half of this."""
 UNLIMITED_MS: Final = 10_000
-"""For code without a time limit, as every session is set (`address.SESSION`)."""
+"""For code without a time limit; every session has this setting (`address.SESSION`)."""
 MIN_MS: Final = 5
 
 
@@ -319,53 +319,55 @@ def lock_limit(*, is_shared: bool) -> str:
 
 
 def has_waited(error: psycopg.Error) -> bool:
-    """Whether a statement has waited for a lock for as long as it may. With NOWAIT it does not; both have one code."""
+    """Whether a statement has waited for a lock for as long as it may. With NOWAIT, which has the same code, it has
+    not.
+    """
     return isinstance(error, pg_errors.LockNotAvailable) and error.diag.source_function == "ProcessInterrupts"
 
 
 class LockWaits:
-    """How long the functions of one transaction wait."""
+    """How long the functions of one transaction wait for locks."""
 
     def __init__(self) -> None:
         self.are_limited = False
-        self.as_told = False
-        """Whether a function has said itself how long its statements wait."""
+        self.set_by_function = False
+        """Whether a function has set the lock timeout of its statements itself."""
 
     def see(self, statement: object) -> None:
-        """A statement of a function's own is about to run."""
-        self.as_told = self.as_told or limits_lock_waits(statement)
+        """Called before a function's own statement runs."""
+        self.set_by_function = self.set_by_function or limits_lock_waits(statement)
 
     def are_over(self, error: psycopg.Error) -> bool:
-        """Whether this error says that a function has waited for as long as it may, which it has not set itself."""
-        return not self.as_told and has_waited(error)
+        """Whether the error is that a function has waited for as long as Evertick lets it."""
+        return not self.set_by_function and has_waited(error)
 
 
 OF_THE_DATABASE: Final = ("08", "40", "53", "55", "57", "58", "XX")
-"""Classes of SQLSTATE that say something of the server or of other transactions; the rest is about the statements."""
+"""Classes of SQLSTATE about the server or other transactions; the others are about the statements."""
 TOOK_TOO_LONG: Final = ("25P03", "25P04")
 """idle_in_transaction_session_timeout, and transaction_timeout of PostgreSQL 17."""
 OF_STORAGE: Final = ("53", "58")
-"""Those of them that say what a server lacks."""
+"""Those of them about a resource that the server lacks."""
 IDLE_CONNECTIONS_MAX: Final = 16
 _UNKNOWN_PARAMETER: Final = "unsupported startup parameter"
-"""What pgbouncer says of `options` in a startup, unless it was told to ignore them."""
+"""The error of pgbouncer about `options` in a startup, unless it is configured to ignore them."""
 
 _SESSION_LOCAL: Final = "; ".join(f"set local {name} = '{value}'" for name, value in SESSION.items()).encode()
-"""Through a pooler each transaction is a session of its own."""
+"""Through a pooler each transaction is a separate session."""
 
 _SETTINGS: Final = "select name, setting, current_user from pg_settings where name = any(%s) order by name"
 
 _RELATION: Final = re.compile(r'relation "([^"]+)"')
-DOCUMENTS_TOLD: Final = 3
-"""Documents that a conflict names by their ids."""
+DOCUMENTS_LISTED: Final = 3
+"""Documents whose ids the text of a conflict has, at most."""
 _DOCUMENT: Final = re.compile(r"\b([A-Za-z][A-Za-z0-9_]{0,63})_[0-9a-f]{28}\b")
 _NAME: Final = r"""((?:"[^"]+"|\w++)(?:\.(?:"[^"]+"|\w++))?+)"""
 _TABLE: Final = re.compile(rf"\b(?:(?:update|into)\s+{_NAME}|(?:from|join)\s+{_NAME}(?!\s*\())", re.IGNORECASE)
-"""The first table that a statement names; a function that returns rows is none."""
+"""The first table of a statement; a function that returns rows is not one."""
 
 
 class ConnectionKind(NamedTuple):
-    """A kind of connection: what is kept for one is of no use for another."""
+    """A kind of connection. Kept connections are reused only for their own kind."""
 
     autocommit: bool
     relaxed: bool
@@ -383,7 +385,7 @@ class Connections:
         self.url = url
         self.address = PostgresAddress(url)
         self.is_pooled = bool(self.address.is_pooled)
-        """Whether transactions may each meet another session: the address says so, or a connection has shown it."""
+        """Whether each transaction may get another session: the address says so, or a connection has shown it."""
         self._watch = PrimaryWatch(self.address.hosts, self._ask)
         self._pid = os.getpid()
         self._idle: dict[ConnectionKind, list[psycopg.Connection[Any]]] = {kind: [] for kind in (WHOLE, EACH, RELAXED)}
@@ -392,14 +394,14 @@ class Connections:
         self._closed = False
 
     def close(self) -> None:
-        """Close what is kept; requests for a connection raise DatabaseUnavailable from now on."""
+        """Close the kept connections. Later requests for one raise DatabaseUnavailable."""
         self._closed = True
         self._watch.close()
         self._close_idle()
 
     @property
     def is_the_parents(self) -> bool:
-        """Whether this process is a fork: to close a connection here would end it for the parent."""
+        """Whether this process is a fork: closing a connection here would end it for the parent."""
         return os.getpid() != self._pid
 
     def connect(self, kind: ConnectionKind) -> "psycopg.Connection[Any]":
@@ -426,12 +428,12 @@ class Connections:
         return connection
 
     def connect_to_listen(self) -> "psycopg.Connection[Any] | None":
-        """A new connection whose session lasts, for LISTEN; None through a pooler without an address beside it.
+        """A new connection whose session lasts, for LISTEN; None through a pooler without the server's own address.
 
         Raises DatabaseUnavailable or InvalidDatabaseUrl.
         """
         if self.address.listens_at is None:
-            connection = self.connect(EACH)  # which finds out what it goes through
+            connection = self.connect(EACH)  # which detects a pooler
             if not self.is_pooled:
                 return connection
             connection.close()
@@ -456,7 +458,7 @@ class Connections:
         return connection
 
     def _require_settings(self, connection: GuardedConnection) -> None:
-        """Behind a pooler. Raises DatabaseUnavailable if the sessions there lack what the code relies on."""
+        """Behind a pooler, raise DatabaseUnavailable if the sessions lack settings that the code relies on."""
         found = connection.execute(_SETTINGS, (list(REQUIRED),)).fetchall()
         for name, value, role in found:
             if value != REQUIRED[name]:
@@ -467,7 +469,7 @@ class Connections:
                 )
 
     def _accept(self, connection: GuardedConnection) -> None:
-        """Raises DatabaseUnavailable if the server is an old primary. Behind a pooler it is not known."""
+        """Raise DatabaseUnavailable if the server is an old primary. Behind a pooler that is not known."""
         connection.timeline = None if self.is_pooled else timeline_of(connection)
         try:
             self._watch.accept(connection)
@@ -476,7 +478,7 @@ class Connections:
             raise
 
     def _ask(self, parameters: dict[str, str]) -> tuple[bool, Timeline | None]:
-        """Whether a primary is there now, and its timeline."""
+        """Whether a server is a primary now, and its timeline."""
         conninfo = self.address.conninfo(pooled=self.is_pooled, relaxed=False)
         try:
             with psycopg.connect(conninfo, autocommit=True, **parameters) as connection:  # type: ignore[arg-type]
@@ -502,8 +504,8 @@ class Connections:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Refuse a write inside a write of the same thread, as SQLite must: it would be a transaction of its own, which
-        stays when the outer one fails and is repeated when the outer one is run again.
+        """Refuse a write inside a write of the same thread, as SQLite must: it would be a separate transaction, which
+        stays when the outer one fails and is repeated when the outer one runs again.
         """
         if getattr(self._writers, "is_writing", False):
             raise nested_write()
@@ -515,7 +517,7 @@ class Connections:
 
     @contextmanager
     def taken(self, kind: ConnectionKind = WHOLE) -> "Iterator[psycopg.Connection[Any]]":
-        """A connection with no transaction on it, for one transaction; afterwards it is kept if it is still good."""
+        """A connection without a transaction, for one transaction; afterwards it is kept if it still works."""
         connection = self._take(kind)
         try:
             yield connection
@@ -525,12 +527,12 @@ class Connections:
         self._give_back(connection, kind)
 
     def begin(self, connection: "psycopg.Connection[Any]") -> None:
-        """Begin a transaction on a connection that was taken: through a pooler it has no settings of the session's."""
+        """Begin a transaction on a taken connection: through a pooler it needs the session's settings."""
         if self.is_pooled:
             try:
                 psycopg.Cursor(connection).execute(_SESSION_LOCAL)
             except psycopg.Error as error:
-                raise ours(error) from error
+                raise translated(error) from error
 
     @contextmanager
     def asking(self) -> "Iterator[psycopg.Connection[Any]]":
@@ -540,10 +542,10 @@ class Connections:
                 yield connection
                 connection.rollback()
             except psycopg.Error as error:
-                raise ours(error) from error
+                raise translated(error) from error
 
     def _give_back(self, connection: "psycopg.Connection[Any]", kind: ConnectionKind) -> None:
-        connection.cursor_factory = psycopg.Cursor  # a transaction's own watches only while it lasts
+        connection.cursor_factory = psycopg.Cursor  # a transaction's own cursor watches only while it lasts
         with self._lock:
             if len(self._idle[kind]) < IDLE_CONNECTIONS_MAX and not self._closed:
                 self._idle[kind].append(connection)
@@ -553,9 +555,9 @@ class Connections:
     def _give_back_after(
         self, error: BaseException, connection: "psycopg.Connection[Any]", kind: ConnectionKind
     ) -> None:
-        """After a failure a connection is reused only if it can still roll back; otherwise it is thrown away.
+        """After a failure, reuse a connection only if it can still roll back; otherwise close it.
 
-        So is one whose server refuses work: it may have become a standby, or be about to stop.
+        A connection whose server refuses work is closed, too: the server may have become a standby, or be stopping.
         """
         refused = isinstance(error, psycopg.Error) and is_read_only(error)
         if not connection.closed and not refused and not isinstance(error, OutcomeUnknown | DatabaseUnavailable):
@@ -578,7 +580,7 @@ class Connections:
 
 
 def in_statement(error: psycopg.Error, statement: object, documents: str = "") -> psycopg.Error:
-    """The error, with the statement that met it: PostgreSQL itself rarely says at which table transactions meet.
+    """The error, with the statement that met it: PostgreSQL itself rarely reports at which table transactions conflict.
 
     `documents` is `of_documents` of the statement.
     """
@@ -588,19 +590,19 @@ def in_statement(error: psycopg.Error, statement: object, documents: str = "") -
 
 
 def at_commit(error: psycopg.Error, tables: Iterable[str], documents: str = "") -> EvertickError:
-    """As `ours`, for the error of a COMMIT. PostgreSQL does not say where it met another: in one of `tables`.
+    """Evertick's error for an error of COMMIT. PostgreSQL does not report the table of a conflict: one of `tables`.
 
     `documents` is `of_documents` of the transaction.
     """
     error.__dict__["tables"] = sorted(tables)
     error.__dict__["documents"] = documents
-    return ours(error)
+    return translated(error)
 
 
 def of_documents(used: Iterable[Mapping[str, Any]]) -> str:
     """The app's tables whose documents statements with these parameters read or wrote: ` (documents of orders)`.
 
-    A few documents that they name are told by their ids: ` (orders_01a2...)`.
+    A few documents are listed by their ids: ` (orders_01a2...)`.
     """
     table_of, scanned = dict[str, str](), set[str]()
     for params in used:
@@ -610,17 +612,17 @@ def of_documents(used: Iterable[Mapping[str, Any]]) -> str:
             scanned.add(str(params["index_name"]).partition(".")[0])
         elif (low := str(params.get("low", ""))).endswith("_"):
             scanned.add(low[:-1])
-    if table_of and not scanned and len(table_of) <= DOCUMENTS_TOLD:
+    if table_of and not scanned and len(table_of) <= DOCUMENTS_LISTED:
         return f" ({', '.join(sorted(table_of))})"
     tables = scanned.union(table_of.values())
     return f" (documents of {', '.join(sorted(tables))})" if tables else ""
 
 
 def _where(error: psycopg.Error) -> str:
-    """At which table a transaction met another one: ` in the table orders`; empty if that cannot be known."""
-    told = _RELATION.search(error.diag.context or "")
+    """The table at which a transaction met another one: ` in the table orders`; empty if it is not known."""
+    found = _RELATION.search(error.diag.context or "")
     tables = error.__dict__.get("tables") or tables_in(error.__dict__.get("statement", ""))[:1]
-    table = error.diag.table_name or (told and told[1])
+    table = error.diag.table_name or (found and found[1])
     documents = error.__dict__.get("documents", "")
     if table or len(tables) == 1:
         return f" in the table {table or tables[0]}{documents}"
@@ -628,21 +630,21 @@ def _where(error: psycopg.Error) -> str:
 
 
 def tables_in(statement: object) -> list[str]:
-    """The tables that a statement names, as far as its words tell."""
+    """The tables of a statement, as far as its text shows them."""
     text = statement.decode(errors="replace") if isinstance(statement, bytes) else str(statement)
     names = (written or read for written, read in _TABLE.findall(re.sub(r"--[^\n]*", "", text)))
     return [name.replace('"', "") for name in names]
 
 
-def ours(error: psycopg.Error) -> EvertickError:
-    """The error of our tree that says what a driver's error means for the caller."""
+def translated(error: psycopg.Error) -> EvertickError:
+    """Evertick's error for an error of the driver."""
     text = str(error).strip()
     if isinstance(error, pg_errors.UndefinedTable | pg_errors.UndefinedColumn):
         return SchemaMismatch(f"the database is not of this version of evertick ({text}); {schema.MISMATCH_CURE}")
     if isinstance(error, pg_errors.ProgramLimitExceeded):
         return ValueTooLarge(f"PostgreSQL cannot keep a value of this size: {text}")
     if error.sqlstate in TOOK_TOO_LONG:
-        # Its function let it idle, or the process was suspended: a laptop's lid, a virtual machine that was moved.
+        # The function left it idle, or the process was suspended: a laptop was closed, a virtual machine was moved.
         return LostInFunction(f"PostgreSQL ended a transaction that took too long: {text}")
     if isinstance(error, psycopg.DataError):
         return Misuse(f"PostgreSQL cannot keep such a value: {text}")
@@ -676,15 +678,16 @@ def ours(error: psycopg.Error) -> EvertickError:
     return DatabaseUnavailable(f"PostgreSQL refused or went away: {text}")
 
 
-def not_its_own(error: psycopg.Error, *, of_a_call: bool) -> EvertickError | None:
-    """What an error of a function's own statement means that others have caused; None if it is the function's.
+def caused_by_others(error: psycopg.Error, *, of_a_call: bool) -> EvertickError | None:
+    """Evertick's error for an error of a function's own statement that others have caused; None if it is the
+    function's.
 
-    That PostgreSQL lacks memory is mostly the doing of a transaction that stays open for long: what it must remember of
-    all that come after it grows. A call is tried again as after a conflict; a job, too, but not for ever, as its own
-    statement may need so much.
+    If PostgreSQL lacks memory, the usual cause is another transaction that stays open for long: the data about all
+    later ones grows. A call is retried as after a conflict; a job, too, but not for ever, as its own statement may need
+    so much.
     """
     if isinstance(error, pg_errors.SerializationFailure | pg_errors.DeadlockDetected):
-        return ours(error)
+        return translated(error)
     if not (error.sqlstate or "").startswith(OF_STORAGE):
         return None
     text = f"PostgreSQL lacked what a statement of the function's own needs: {str(error).strip()}"
@@ -702,19 +705,19 @@ def _locked(error: psycopg.Error) -> WriteConflict:
 
 def is_read_only(error: psycopg.Error) -> bool:
     """Whether a server refused to write, or to be SERIALIZABLE, as a standby does."""
-    if isinstance(error, pg_errors.FeatureNotSupported):  # its code says no more, and its text may be a translation
+    if isinstance(error, pg_errors.FeatureNotSupported):  # its code is not specific, and its text may be translated
         return "hot standby" in str(error).lower()
     return isinstance(error, pg_errors.ReadOnlySqlTransaction)
 
 
 def _is_through_pooler(connection: "psycopg.Connection[Any]") -> bool:
-    """Whether something like pgbouncer is before the server: it tells its clients of processes that do not exist."""
+    """Whether something like pgbouncer is before the server: it reports processes that do not exist."""
     row = connection.execute("select pg_backend_pid()").fetchone()
     return row != (connection.info.backend_pid,)
 
 
 def refusal(place: str, text: str) -> str:
-    """Why there is no connection. The driver keeps no code of such an error, so the words must do."""
+    """Why there is no connection. The driver's error has no code, so its text must do."""
     if "authentication failed" in text or "no password supplied" in text or "no pg_hba.conf entry" in text:
         return f"PostgreSQL at {place} does not let this user in: {text}; check user and password in the address"
     if re.search(r'role ".*" does not exist', text):
@@ -727,9 +730,9 @@ def refusal(place: str, text: str) -> str:
 
 
 def _was_left(connection: "psycopg.Connection[Any]") -> bool:
-    """Whether the server has closed an idle connection: only then is there something to read on it."""
+    """Whether the server has closed an idle connection: only then there is something to read on it."""
     if connection.closed:
         return True
-    look = select.poll()
-    look.register(connection.fileno(), select.POLLIN)
-    return bool(look.poll(0))
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))

@@ -13,7 +13,7 @@ from evertick.store.addresses import shown
 from evertick.store.copy_side import PAGE
 from evertick.store.location import own_tables
 from evertick.store.postgres.address import PostgresAddress
-from evertick.store.postgres.connections import ours
+from evertick.store.postgres.connections import translated
 from evertick.store.transaction.statements import load_statements
 
 LOCK_WAIT_S: Final = 3
@@ -32,7 +32,7 @@ select id, host, pid, count(*) over () from {}
 
 
 @contextmanager
-def held_database(url: str, place: str) -> "Iterator[PostgresSide]":
+def locked_database(url: str, place: str) -> "Iterator[PostgresSide]":
     """A database in a transaction in which alone its tables are written. Raises DatabaseLocked while a worker runs."""
     try:
         # Nothing here needs a session, so it goes through any pooler.
@@ -57,7 +57,7 @@ def held_database(url: str, place: str) -> "Iterator[PostgresSide]":
             "end it, and try again"
         ) from error
     except psycopg.Error as error:
-        raise ours(error) from error
+        raise translated(error) from error
 
 
 class PostgresSide:

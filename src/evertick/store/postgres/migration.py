@@ -1,11 +1,11 @@
-"""Migrating on PostgreSQL, beside workers that go on.
+"""Migrating on PostgreSQL, while workers run.
 
-A new database gets all steps in one transaction. Later each step has its own, and waits for each lock at most
-LOCK_WAIT_MS, because everything that comes after a waiting lock waits as well, and then tries again. Indexes are
-built and dropped afterwards, outside of any transaction; one that a process left invalid when it died is built anew.
+A new database gets all steps in one transaction. Later each step has its own. It waits for each lock at most
+LOCK_WAIT_MS, because every statement that comes after a waiting lock waits as well, and then tries again. Indexes are
+built and dropped afterwards, outside of any transaction; if a process died and left one invalid, it is built again.
 
-One process migrates at a time. The lock is held by a transaction of its own that keeps no snapshot: an index is built
-only when older snapshots are gone, so neither who holds the lock nor who waits for it may have one.
+One process migrates at a time. A separate transaction has the lock and keeps no snapshot: an index is built only when
+older snapshots are gone, so neither the process with the lock nor those that wait for it may have one.
 """
 
 import random
@@ -22,18 +22,18 @@ from evertick.base.errors import DatabaseUnavailable, SchemaMismatch
 from evertick.store import schema
 from evertick.store.addresses import shown
 from evertick.store.location import USUAL_PLACES, tables_at
-from evertick.store.postgres.connections import EACH, WHOLE, Connections, ours
+from evertick.store.postgres.connections import EACH, WHOLE, Connections, translated
 from evertick.store.schema import BEGUN_KEY, OLDEST_KEY, VERSION_KEY, SchemaState, Step
 
 MIGRATION_LOCK: Final = 0x65766572
 LOCK_WAIT_MS: Final = 300
-"""How long a step waits for the lock of a table, and so for how long it may stop others at a time."""
+"""How long a step waits for the lock of a table, and so how long it may block others at a time."""
 ATTEMPTS_MAX: Final = 100
-"""How often a step tries to get its locks."""
+"""Attempts of a step to get its locks."""
 PAUSE_S: Final = 0.5
-"""Between two attempts, on average."""
-TURN_S: Final = 0.1
-"""Between two looks whether another process has finished its migration."""
+"""Seconds between two attempts, on average."""
+CHECK_EVERY_S: Final = 0.1
+"""Seconds between two checks whether another process has finished its migration."""
 
 _OLDER: Final = (
     "select id, host, pid, code from workers where code < %s "
@@ -50,7 +50,7 @@ _FORBIDDEN: Final = """
            select replace(trim(each, ' "'), '$user', current_user)
              from unnest(string_to_array(current_setting('search_path'), ',')) each)
 """
-"""Schemas of the search path that this role has no right to use; those alone with a table `meta`, which it cannot see,
+"""Schemas of the search path that this role has no right to use; only those with a table `meta`, which it cannot see,
 unless tables are to be created.
 """
 _CONCURRENTLY: Final = re.compile(r"\bconcurrently\s+", re.IGNORECASE)
@@ -66,7 +66,7 @@ _HAS_PLAIN: Final = b"""
 
 
 def has_plain_tables(cursor: Any) -> bool:
-    """Whether the search path finds Evertick's tables, elsewhere than in the usual schema."""
+    """Whether the search path finds Evertick's tables outside of the usual schema."""
     names = sorted(tables_at("postgres", 1))
     rows = cursor.execute(_HAS_PLAIN, {"usual": USUAL_PLACES["postgres"], "names": names}).fetchall()
     return bool(rows[0][0])
@@ -82,17 +82,17 @@ class PostgresMigration:
         self._place = shown(connections.url)
 
     def state(self) -> SchemaState:
-        """How far the database has come."""
+        """The migrations of the database so far."""
         with self._connections.asking() as connection:
             return self._state(connection)
 
     def migrate(self) -> list[str]:
-        """Apply every missing step; several processes may try at once, one does it."""
+        """Apply every missing step. Several processes may try at once; one does it."""
         before = self.state()
         if not schema.pending("postgres", before, place=self._place):
             return []
         if before.version == 0:
-            self.require_right(to_create=bool(self._schema))  # elsewhere the next of the search path may do
+            self.require_right(to_create=bool(self._schema))  # otherwise the next schema of the search path may do
         with self._alone():
             state = self.state()
             missing = schema.pending("postgres", state, place=self._place)
@@ -101,8 +101,8 @@ class PostgresMigration:
             return [step.name for step in missing if self._apply(step)]
 
     def require_right(self, *, to_create: bool = False) -> None:
-        """Raise DatabaseUnavailable if tables are not seen, or cannot be created, because this role has no right to use
-        their schema.
+        """Raise DatabaseUnavailable if this role has no right to use the schema of the tables, so that they are not
+        seen or cannot be created.
         """
         with self._connections.asking() as connection:
             self._enter(connection)
@@ -117,7 +117,7 @@ class PostgresMigration:
     # -- helpers
 
     def _enter(self, connection: "psycopg.Connection[Any]") -> None:
-        """Let plain names be those in the schema, in this transaction."""
+        """Set the schema as the search path of this transaction."""
         if self._schema:
             connection.execute("select set_config('search_path', %s, true)", (f'"{self._schema}"',))
 
@@ -137,7 +137,7 @@ class PostgresMigration:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Hold the lock of migrations. Raises what connecting raises."""
+        """Take the lock of migrations. Raises the errors of connecting."""
         with self._connections.asking() as connection:
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             connection.read_only = None
@@ -149,12 +149,12 @@ class PostgresMigration:
                 if held == (True,):
                     break
                 connection.rollback()
-                time.sleep(TURN_S)
+                time.sleep(CHECK_EVERY_S)
             yield
 
     def _make(self, steps: Sequence[Step]) -> bool:
-        """All steps of a new database in one transaction: no one else uses its tables, so no index needs to be built
-        beside others. Returns whether they were missing.
+        """Make all steps of a new database in one transaction: no one else uses its tables, so no index needs to be
+        built concurrently. Return whether they were missing.
         """
         try:
             with self._connections.taken(WHOLE) as connection:
@@ -169,11 +169,11 @@ class PostgresMigration:
                 self._reach(connection, steps[-1].number, max(step.oldest_code for step in steps))
                 connection.commit()
         except psycopg.Error as error:
-            raise ours(error) from error
+            raise translated(error) from error
         return True
 
     def _apply(self, step: Step) -> bool:
-        """Returns whether no other process had done it meanwhile."""
+        """Apply a step. Return whether no other process had done it meanwhile."""
         for attempt in range(1, ATTEMPTS_MAX + 1):
             try:
                 with self._connections.taken(WHOLE) as connection:
@@ -188,7 +188,7 @@ class PostgresMigration:
                     ) from error
                 time.sleep(PAUSE_S * (0.5 + random.random()))
             except psycopg.Error as error:
-                raise ours(error) from error
+                raise translated(error) from error
         for index, statement in step.afterwards:
             self._change_index(index, statement)
         if step.afterwards:
@@ -198,7 +198,7 @@ class PostgresMigration:
         return True
 
     def _transact(self, connection: "psycopg.Connection[Any]", step: Step) -> bool:
-        """The step's transaction, unless a process that died afterwards has committed it. Returns whether the step was
+        """Commit the step's transaction, unless a process that died afterwards has. Return whether the step was
         missing.
         """
         self._begin(connection)
@@ -207,7 +207,7 @@ class PostgresMigration:
             connection.rollback()
             return state.version < step.number
         if schema.shuts_out(step, state):
-            # A worker registers and then looks at the schema: so it is seen here, or it sees what is done here.
+            # A worker registers and then checks the schema: so it is seen here, or it sees the result of the step.
             connection.execute("lock table workers in share row exclusive mode")
             older = connection.execute(_OLDER, (step.oldest_code,)).fetchall()
             schema.refuse_while_running(step, [schema.OlderWorker(*row) for row in older], place=self._place)
@@ -220,7 +220,7 @@ class PostgresMigration:
         return True
 
     def _begin(self, connection: "psycopg.Connection[Any]") -> None:
-        """Begin a transaction that changes the schema; there is a table `meta` in it."""
+        """Begin a transaction that changes the schema, and create the table `meta` if it is missing."""
         connection.read_only = None
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         connection.execute(f"set local lock_timeout = {LOCK_WAIT_MS}".encode())
@@ -230,14 +230,14 @@ class PostgresMigration:
         connection.execute("create table if not exists meta (key text not null primary key, value text not null)")
 
     def _run(self, connection: "psycopg.Connection[Any]", step: Step) -> None:
-        """The statements of a step's transaction. Raises SchemaMismatch if tables of others are in their way."""
+        """Run the statements of a step's transaction. Raises SchemaMismatch if tables of other programs prevent it."""
         try:
             connection.execute(step.body.encode())
         except (pg_errors.DuplicateTable, pg_errors.DuplicateColumn, pg_errors.DuplicateObject) as error:
-            raise schema.not_ours(self._place, step, str(error).strip()) from error
+            raise schema.foreign_tables(self._place, step, str(error).strip()) from error
 
     def _make_schema(self, connection: "psycopg.Connection[Any]") -> None:
-        """Where it is there already, this user need not be allowed to make one."""
+        """Create the schema if it is missing. If it exists, this user need not have the right to create one."""
         if self._schema:
             there = connection.execute("select to_regnamespace(%s)", (self._schema,)).fetchone()
             if there == (None,):
@@ -245,17 +245,17 @@ class PostgresMigration:
             self._enter(connection)
 
     def _reach(self, connection: "psycopg.Connection[Any]", version: int, oldest_code: int) -> None:
-        """Write down that a step is done, and the oldest code that may use the database if none was newer before."""
+        """Store that a step is done, and the oldest code that may use the database unless a newer one is stored."""
         oldest = max(oldest_code, self._state(connection).oldest_code)
         connection.execute(_SAVE, (VERSION_KEY, str(version)))
         connection.execute(_SAVE, (OLDEST_KEY, schema.oldest_text(oldest, version)))
         connection.execute("delete from meta where key = %s", (BEGUN_KEY,))
 
     def _change_index(self, index: str, statement: str) -> None:
-        """Build or drop an index beside those who use its table, unless that has been done."""
+        """Build or drop an index concurrently, unless that has been done."""
         with self._connections.taken(EACH) as connection:
             try:
-                if not self._connections.is_pooled:  # there it would be the next transaction's of anybody
+                if not self._connections.is_pooled:  # through a pooler the settings would reach other transactions
                     connection.execute("set lock_timeout = 0")  # it waits for others, and none of them waits for it
                     connection.execute("set statement_timeout = 0")
                 where = f'"{self._schema}".' if self._schema else ""
@@ -266,11 +266,11 @@ class PostgresMigration:
                 drops = statement.lower().startswith("drop")
                 if row is not None and not drops and row[0]:
                     return
-                if row is not None and not drops:  # what a process left that died while it built it
+                if row is not None and not drops:  # a process died while it built the index
                     connection.execute(f"drop index concurrently {name}".encode())
                 if row is not None or not drops:
                     connection.execute(schema.in_schema(statement, where).encode())
             except psycopg.Error as error:
-                raise ours(error) from error
+                raise translated(error) from error
             finally:
-                connection.close()  # its settings are not those of others
+                connection.close()  # its settings are not for others

@@ -2,8 +2,8 @@
 
 NOTIFY serializes the commits of the transactions that it is part of, until they are on disk. So it is sent after the
 commit, in a transaction of its own that does not wait for the disk, and at most every few milliseconds. Only a single
-statement that inserts jobs takes it along, while no other does. Through pgbouncer there is no LISTEN: the address names
-the server itself beside it (`listen=`), or only this process's own commits are told.
+statement that inserts jobs includes it, while no other does. Through pgbouncer there is no LISTEN: the address has
+the server itself (`listen=`), or only this process's own commits notify.
 """
 
 import logging
@@ -25,17 +25,17 @@ _logger: Final = logging.getLogger("evertick.store")
 CHANNEL: Final = "evertick"
 NOTIFY_EVERY_S: Final = 0.005
 RECONNECT_EVERY_S: Final = 1.0
-LISTEN_LOOK_S: Final = 1.0
+LISTEN_POLL_S: Final = 1.0
 CLOSE_S: Final = 1.0
-"""How long the end waits for each of the threads that hear and send hints: one may be trying to connect."""
+"""How long `close` waits for each of the threads that receive and send hints: one may be connecting."""
 _NOTIFY: Final = f"select pg_notify('{CHANNEL}', %s)".encode()
 _NOTIFY_POOLED: Final = sql.SQL("set local synchronous_commit = off; select pg_notify('evertick', {})")
 
 
 _NO_LISTEN: Final = (
     "the database is reached through a pooler, such as pgbouncer, which has no LISTEN: what other processes schedule "
-    "is found by polling, every Settings.poll; name the server itself in the address (?listen=HOST:PORT) to be told "
-    "at once"
+    "is found by polling, every Settings.poll; name the server itself in the address (?listen=HOST:PORT) to be "
+    "notified at once"
 )
 
 
@@ -44,23 +44,23 @@ class PostgresNotifier:
 
     def __init__(self, connections: Connections) -> None:
         self.listeners: list[Listener] = []
-        self.goes_along = True
-        """Whether statements may take notifications along; False once the server has refused one that did."""
+        self.inline_supported = True
+        """Whether statements may include notifications; False once the server has refused one that did."""
         self._connections = connections
         self._name = secrets.token_hex(8)
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._notifier: _Notifier | None = None
         self._notified_at = 0.0
-        self._hearer: threading.Thread | None = None
+        self._receiver: threading.Thread | None = None
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with the notifications of commits; returns a function that ends it."""
         self.listeners.append(listener)
-        if self._hearer is None:
-            hearer = threading.Thread(target=self._hear, name="evertick-pg-listen", daemon=True)
-            hearer.start()
-            self._hearer = hearer  # only now: Ctrl-C may come in between, and `close` waits for one that has started
+        if self._receiver is None:
+            receiver = threading.Thread(target=self._receive, name="evertick-pg-listen", daemon=True)
+            receiver.start()
+            self._receiver = receiver  # last: Ctrl-C may come in between, and `close` waits for a started thread
 
         def stop() -> None:
             if listener in self.listeners:
@@ -71,31 +71,31 @@ class PostgresNotifier:
     def close(self) -> None:
         """Send what waits, and end the threads."""
         self._closed.set()
-        if self._hearer is not None and self._notifier is None:
+        if self._receiver is not None and self._notifier is None:
             self._notifier = _Notifier(self._connections, self._name)
         if self._notifier is not None:
-            self._notifier.close()  # its last notification also wakes our own hearer, who then sees the end
-        if self._hearer is not None:
-            self._hearer.join(timeout=CLOSE_S)
+            self._notifier.close()  # its last notification also wakes the receiver of this process, which then ends
+        if self._receiver is not None:
+            self._receiver.join(timeout=CLOSE_S)
 
-    def payload_along(self, hints: Notifications) -> str | None:
-        """As `payload_due`, for a statement that takes the notification along."""
-        return self.payload_due(hints) if self.goes_along else None
+    def inline_payload(self, hints: Notifications) -> str | None:
+        """As `payload_due`, for a statement that includes the notification."""
+        return self.payload_due(hints) if self.inline_supported else None
 
     def payload_due(self, hints: Notifications) -> str | None:
-        """What NOTIFY is to carry now; None where the last is not NOTIFY_EVERY_S ago."""
+        """The payload of a NOTIFY now; None if the last one was sent less than NOTIFY_EVERY_S ago."""
         now = time.monotonic()
         if now - self._notified_at < NOTIFY_EVERY_S:
             return None
         self._notified_at = now
         return payload_of(hints, self._name)
 
-    def tell(self, hints: Notifications, *, only_here: bool = False) -> None:
-        """Tell this process at once and the others, unless `only_here`, at most every NOTIFY_EVERY_S.
+    def notify(self, hints: Notifications, *, only_here: bool = False) -> None:
+        """Notify this process at once and, unless `only_here`, the others, at most every NOTIFY_EVERY_S.
 
-        A hint that comes sooner is left to a thread.
+        A thread sends a hint that comes sooner.
         """
-        self._tell_listeners(hints)
+        self._notify_listeners(hints)
         if only_here:
             return
         payload = self.payload_due(hints)
@@ -104,7 +104,7 @@ class PostgresNotifier:
                 with self._connections.taken(RELAXED) as connection:
                     _notify(connection, payload, pooled=self._connections.is_pooled)
             except (psycopg.Error, DatabaseUnavailable):
-                pass  # only a hint: the commit stands, and workers look by themselves
+                pass  # only a hint: the commit is done, and workers poll
             return
         if self._notifier is None:
             with self._lock:
@@ -112,12 +112,12 @@ class PostgresNotifier:
                     self._notifier = _Notifier(self._connections, self._name)
         self._notifier.request(hints)
 
-    def _tell_listeners(self, hints: Notifications) -> None:
+    def _notify_listeners(self, hints: Notifications) -> None:
         for listener in tuple(self.listeners):
             listener(hints)
 
-    def _hear(self) -> None:
-        """Wait for notifications and pass them on; after a lost connection, call once and connect again."""
+    def _receive(self) -> None:
+        """Wait for notifications and pass them on; after a lost connection, notify once and connect again."""
         while not self._closed.is_set():
             try:
                 connection = self._connections.connect_to_listen()
@@ -126,12 +126,12 @@ class PostgresNotifier:
                     return
                 with connection:
                     connection.execute(f"listen {CHANNEL}".encode())
-                    self._tell_listeners(EVERYTHING)
+                    self._notify_listeners(EVERYTHING)
                     while not self._closed.is_set():
-                        for notify in connection.notifies(timeout=LISTEN_LOOK_S, stop_after=1):
+                        for notify in connection.notifies(timeout=LISTEN_POLL_S, stop_after=1):
                             hints, sender = read_payload(notify.payload)
-                            if hints and sender != self._name:  # our own listeners were told at once
-                                self._tell_listeners(hints)
+                            if hints and sender != self._name:  # listeners of this process were notified at once
+                                self._notify_listeners(hints)
             except (psycopg.Error, DatabaseUnavailable):
                 self._closed.wait(RECONNECT_EVERY_S)
 
@@ -150,7 +150,7 @@ class _Notifier:
         self._thread.start()
 
     def request(self, hints: Notifications) -> None:
-        """Let a notification be sent soon."""
+        """Request that a notification be sent soon."""
         with self._lock:
             self._hints |= hints
         self._wanted.set()
@@ -169,7 +169,7 @@ class _Notifier:
             self._wanted.clear()
             hints = self._take_hints()
             if not hints and not closing:
-                continue  # they went with those before
+                continue  # they were sent with earlier ones
             try:
                 if connection is None:
                     connection = self._connections.connect(RELAXED)
@@ -177,7 +177,7 @@ class _Notifier:
             except (psycopg.Error, DatabaseUnavailable):
                 if connection is not None:
                     connection.close()
-                connection = None  # only a hint: workers look by themselves
+                connection = None  # only a hint: workers poll
             if closing:
                 break
             time.sleep(NOTIFY_EVERY_S)
@@ -191,7 +191,7 @@ class _Notifier:
 
 
 def _notify(connection: "psycopg.Connection[Any]", payload: str, *, pooled: bool) -> None:
-    """Send it without a wait for the disk, which through a pooler is not the session's way: then in one message."""
+    """Send it without waiting for the disk. Through a pooler the session waits, so the setting is in the message."""
     if pooled:
         connection.execute(_NOTIFY_POOLED.format(sql.Literal(payload)))
     else:
@@ -199,12 +199,12 @@ def _notify(connection: "psycopg.Connection[Any]", payload: str, *, pooled: bool
 
 
 def payload_of(hints: Collection[Notification], sender: str = "") -> str:
-    """Notifications as the text that NOTIFY carries."""
+    """Notifications as the payload of NOTIFY."""
     return f"{','.join(sorted(hints))} {sender}"
 
 
 def read_payload(payload: str) -> tuple[Notifications, str]:
-    """The hints and the sender; from a text that another release or a user has sent: everything.
+    """The hints and the sender; EVERYTHING for a text that another release or a user has sent.
 
     A process that ends sends one without hints, to wake itself.
     """

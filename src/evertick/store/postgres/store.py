@@ -1,9 +1,8 @@
 """PostgreSQL: any number of workers on any number of machines against one database.
 
 Mutations run SERIALIZABLE; claims and leases run READ COMMITTED, because they lock the rows they change (measured
-elsewhere: eight claimers at SERIALIZABLE abort 84 % of the time). A statement for many rows takes them as one JSON
-text, so a batch is one round trip. Connections are the business of
-`connections`, notifications of `notifier`.
+separately: eight claimers at SERIALIZABLE abort 84 % of the time). A statement for many rows takes them as one JSON
+text, so a batch is one round trip. `connections` manages connections, `notifier` notifications.
 """
 
 import time
@@ -28,7 +27,7 @@ from evertick.store import store as contract
 from evertick.store.addresses import shown
 from evertick.store.location import USUAL_PLACES, place_of, placed
 from evertick.store.notifications import Listener
-from evertick.store.postgres.connections import EACH, RELAXED, Connections, GuardedConnection, ours
+from evertick.store.postgres.connections import EACH, RELAXED, Connections, GuardedConnection, translated
 from evertick.store.postgres.migration import PostgresMigration, has_plain_tables
 from evertick.store.postgres.notifier import PostgresNotifier
 from evertick.store.postgres.transaction import PostgresTransaction
@@ -48,10 +47,10 @@ _PROBE: Final = (
 )
 
 _FILLING: Final = b"insert into probed select repeat('x', 1900) from generate_series(1, 550)"
-"""PostgreSQL asks its disk for the room of each page at once."""
+"""PostgreSQL allocates the space of each page on its disk at once."""
 
 _of_parents: "Final[list[PostgresStore]]" = []
-"""Stores that a forked child has left alone: not even the end of their objects may touch the parent's connections."""
+"""Stores that a forked child ignores: not even the end of their objects may touch the parent's connections."""
 
 
 class PostgresStore:
@@ -83,7 +82,7 @@ class PostgresStore:
         else:
             transaction, result = self._write_each(work, relaxed=isolation is Isolation.RELAXED)
         if transaction.hints:
-            self._hints.tell(frozenset(transaction.hints), only_here=transaction.is_told)
+            self._hints.notify(frozenset(transaction.hints), only_here=transaction.has_notified)
         return result
 
     def _write_whole(self, work: Callable[[Transaction], T], level: IsolationLevel) -> tuple[PostgresTransaction, T]:
@@ -124,11 +123,11 @@ class PostgresStore:
         return self._health.failure(thorough=thorough)
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        """It ends with a COMMIT, because only then is what a serializable transaction saw true."""
+        """Run `work`. It ends with a COMMIT, because only then a serializable transaction has seen a true state."""
         return self._reading(work, IsolationLevel.SERIALIZABLE)
 
     def view(self, work: Callable[[Transaction], T]) -> T:
-        """One snapshot without the locks of SERIALIZABLE, which a large list would hold on every page that it reads."""
+        """Run `work` on one snapshot. SERIALIZABLE would lock every page that a large list reads."""
         return self._reading(_within_limit(work), IsolationLevel.REPEATABLE_READ)
 
     def _reading(self, work: Callable[[Transaction], T], level: IsolationLevel) -> T:
@@ -149,7 +148,7 @@ class PostgresStore:
         return result
 
     def settle(self) -> None:
-        """Tables with plain names are those that the search path finds."""
+        """Find the place of the tables: plain names are those that the search path finds."""
         if not self.place:
             with self._connections.asking() as connection:
                 if not has_plain_tables(connection):
@@ -167,20 +166,20 @@ class PostgresStore:
         schema.require_usable(self.dialect, state, place=shown(self.url), url=self.url)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Through pgbouncer there is no LISTEN: without `listen=` only this process's own commits call."""
+        """Listen. Through pgbouncer there is no LISTEN: without `listen=` only this process's own commits notify."""
         return self._hints.listen(listener)
 
     def database_now(self) -> Instant | None:
-        """Also in a transaction the time of the moment."""
+        """The current time, also inside a transaction."""
         with self._connections.asking() as connection:
             row = connection.execute("select (extract(epoch from clock_timestamp()) * 1000)::bigint").fetchone()
         return Instant(row[0]) if row else None
 
     def lock_engine(self) -> None:
-        """Nothing to claim: any number of engines may run on PostgreSQL."""
+        """Do nothing: any number of engines may run on PostgreSQL."""
 
     def unlock_engine(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
     def close(self) -> None:
         if not self._closed:
@@ -201,7 +200,7 @@ class PostgresStore:
             try:
                 connection.execute(placed(_PROBE, self.dialect, self.place).encode(), (str(time.time_ns()),))
             except psycopg.Error as error:
-                raise ours(error) from error
+                raise translated(error) from error
         return True
 
     def _fill(self) -> None:
@@ -248,12 +247,12 @@ def _within_limit(work: Callable[[Transaction], T]) -> Callable[[Transaction], T
             if issubclass(type(_driver_error(error)), pg_errors.QueryCanceled):
                 raise contract.took_too_long() from error
             if isinstance(error, psycopg.Error):
-                raise ours(error) from error
+                raise translated(error) from error
             raise
 
     return limited
 
 
 def _driver_error(error: BaseException) -> BaseException:
-    """The driver's error behind one of ours."""
+    """The driver's error behind an error of Evertick."""
     return of_the_driver(error.__cause__ or error if isinstance(error, EvertickError) else error)

@@ -1,1 +1,1 @@
-"""Records that join what the rules and the recurrence engine know with what the store keeps."""
+"""Records that combine data of the rules and the recurrence engine with that of the store."""

@@ -1,12 +1,11 @@
-"""Claims: what a worker takes, and the limits that hold jobs back.
+"""Claims: the records of claiming jobs, and the limits that hold jobs back.
 
 A pending job waits for its time, or is ready, or is a suspect (`SUSPECT_CRASHES` or more of its workers did not survive
-it). A job that is due when it is written is ready at once; the others are made ready by the workers, when they claim.
+it). A job that is due when it is written is ready at once; workers make the others ready when they claim.
 
-Limits by key: a pool may run some jobs of one key at a time.
-
-A ready job that a claim meets while its key is full is *held*: it leaves the way of claims, whatever its rank, until
-its key has room. What a key runs is counted, and not kept.
+Limits by key: a pool may run a limited number of jobs of one key at a time. If a claim meets a ready job while its key
+is full, the job becomes *held*: claims do not read it, whatever its rank, until its key has free capacity. The running
+jobs of a key are counted; no counter is stored.
 """
 
 from dataclasses import dataclass
@@ -17,22 +16,22 @@ from evertick.base.instants import Instant
 from evertick.base.records.jobs import Claim
 
 
-class Head(NamedTuple):
-    """A tenant with ready jobs in a queue, and the rank of the first: jobs of a lower rank need not be looked for."""
+class OldestJob(NamedTuple):
+    """The first ready job of a tenant in a queue, by its rank: the tenant has no ready job of a lower rank there."""
 
     queue: QueueId
     tenant: TenantId
     rank: int
 
 
-START: Final = Head(QueueId(0), TenantId(""), 0)
-"""Comes before every head."""
+START: Final = OldestJob(QueueId(0), TenantId(""), 0)
+"""Comes before every job."""
 
 
 class Share(NamedTuple):
-    """How many jobs to claim behind a head, at most."""
+    """How many jobs to claim from a first one on, at most."""
 
-    head: Head
+    first: OldestJob
     limit: int
 
 
@@ -50,18 +49,18 @@ class Suspect(NamedTuple):
 
 @dataclass(slots=True)
 class OwnJob:
-    """The job whose function works in a transaction."""
+    """The job whose function runs in a transaction."""
 
     claim: Claim
     worker_id: WorkerId
     was_ended: bool = False
     """Whether its function has ended it by force; that may have been undone with a part of the transaction."""
     was_canceled: bool = False
-    """The same of a request to cancel, if it is a run."""
+    """Whether its function has sent it a request to cancel, if it is a run."""
 
 
 class LimitKey(NamedTuple):
-    """What is counted together: the jobs of a tenant with one key in a pool, which is named without its app."""
+    """Jobs that are counted together: those of a tenant with one key in a pool (its name without the app)."""
 
     pool: str
     tenant: TenantId
@@ -79,7 +78,7 @@ class HeldKey(NamedTuple):
 
 
 class ReadyJob(NamedTuple):
-    """A ready job, of which a claim decides by its key whether it starts."""
+    """A ready job; a claim decides by its key whether it starts."""
 
     id: JobId
     rank: int
@@ -88,7 +87,7 @@ class ReadyJob(NamedTuple):
 
 
 class AnyLimits(NamedTuple):
-    """What a database has that may hold jobs back."""
+    """The limits of a database that may hold jobs back."""
 
     tenants: bool
     """Whether any tenant has limits."""

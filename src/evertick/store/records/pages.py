@@ -1,4 +1,4 @@
-"""Pages of lists, and how far is looked for what dashboards show."""
+"""Pages of lists, and the limits of the queries for dashboards."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -14,9 +14,9 @@ from evertick.base.records.jobs import JobSummary
 
 
 class JobsFound(NamedTuple):
-    """A page of jobs. `after` is where the next one begins, None if nothing is left.
+    """A page of jobs. `after` is where the next one begins; None if nothing is left.
 
-    A page of a list with filters that no index serves may have few jobs, or none, and go on all the same.
+    A page of a list with filters that no index serves may have few jobs, or none, although more follow.
     """
 
     jobs: list[JobSummary]
@@ -24,27 +24,27 @@ class JobsFound(NamedTuple):
 
 
 class WaitingFound(NamedTuple):
-    """A page of jobs that wait for their time. `after` is where the next one begins; as `JobsFound`."""
+    """A page of jobs that wait for their time. `after` is where the next one begins; as in `JobsFound`."""
 
     jobs: list[JobSummary]
     after: JobPosition | None
 
 
 class LinesFound(NamedTuple):
-    """A page of lines. `after` is where the next one begins, None if nothing is left; as `JobsFound`."""
+    """A page of lines. `after` is where the next one begins; None if nothing is left; as in `JobsFound`."""
 
     lines: list[StoredLine]
     after: LinePosition | None
 
 
-class TroubleLook(NamedTuple):
-    """How far is looked for what is wrong.
+class TroubleLimits(NamedTuple):
+    """The limits of the query for trouble.
 
     Jobs that failed since `hour_ago`, counted to `limit`. Whether one time was missed for one of `reasons` since
     `month_ago`, and `many` since `day_ago`. `shown` failing schedules, those that ran last first, with `runs`
-    occurrences each; and the first `looked_at` paused ones. Runs that cannot go on and are tried again until
-    `stuck_until`: at most `stuck_most`, among the first `stuck_look` jobs of all tenants that wait until then.
-    Schedules whose next time came before `late_at` are overdue, counted to `limit`. `now` tells which pools have used
+    occurrences each; and the first `paused_max` paused ones. Runs that cannot continue and are retried until
+    `stuck_until`: at most `stuck_most`, among the first `stuck_scan_max` jobs of all tenants that wait until then.
+    Schedules whose next time came before `late_at` are overdue, counted to `limit`. `now` decides which pools have used
     their rate.
     """
 
@@ -56,19 +56,19 @@ class TroubleLook(NamedTuple):
     limit: int
     shown: int
     runs: int
-    looked_at: int
+    paused_max: int
     many: int
     stuck_until: Instant
-    stuck_look: int
+    stuck_scan_max: int
     stuck_most: int
     late_at: Instant
 
 
-class MissedLook(NamedTuple):
-    """How far is looked for what was missed.
+class MissedLimits(NamedTuple):
+    """The limits of the query for missed times.
 
-    The newest times that were missed for one of `reasons` since a moment, of each about `limit` at most. And times that
-    the schedules in `pauses` skipped since a moment because they are paused, each counted to `skipped_most`.
+    The newest times that were missed for one of `reasons` since `since`, of each about `limit` at most. And times that
+    the schedules in `pauses` skipped since an instant because they are paused, each counted to `skipped_most`.
     """
 
     reasons: Sequence[str]
@@ -78,10 +78,10 @@ class MissedLook(NamedTuple):
     skipped_most: int
 
 
-class ComingLook(NamedTuple):
-    """Until when to look for what comes, in spans of so many milliseconds from `start` on.
+class UpcomingLimits(NamedTuple):
+    """The limits of the query for upcoming starts, in spans of `span` milliseconds from `start` on.
 
-    At the first `limit` schedules of the tenant, and the first `look` waiting jobs of all tenants.
+    It reads the first `limit` schedules of the tenant, and the first `scan_max` waiting jobs of all tenants.
     """
 
     now: Instant
@@ -89,4 +89,4 @@ class ComingLook(NamedTuple):
     until: Instant
     span: int
     limit: int
-    look: int
+    scan_max: int

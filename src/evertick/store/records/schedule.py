@@ -1,6 +1,6 @@
-"""The record of a schedule: when it fires, what it does, its state, and what is remembered about it.
+"""The record of a schedule: when it fires, what it does, its state, and its metadata.
 
-Compiled specs are kept by text: a page of due schedules mostly asks for the same few again. The recurrence engine is
+Compiled specs are cached by text: a page of due schedules mostly needs the same few again. The recurrence engine is
 imported where it is used, because every store loads this module: a program that only schedules functions starts without
 the engine, and without pydantic, which reads specs.
 """
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from evertick.recurrence.spec.spec import Spec
 
 
-# -- Open runs and waiting occurrences as rows: what is open of a schedule, each in a row of its own.
+# -- Open runs and waiting occurrences as rows: each is a separate row.
 
 Open = Run | Occurrence
 """A run that has not ended, or an occurrence that waits."""
@@ -54,7 +54,7 @@ KEY_COLUMNS: Final = OPEN_COLUMNS[:5]
 def open_row(schedule: tuple[str, str], each: Open, position: int) -> Row:
     """The row of an open run or waiting occurrence of a schedule (tenant and id).
 
-    What waits has a reason, `caught_up`, if no worker evaluated it in time.
+    A waiting occurrence has a reason, `caught_up`, if no worker evaluated it in time.
     """
     if isinstance(each, Run):
         (nominal_at, actual_at, overlap, origin, request, _), run_id, why, started_at, stop = each
@@ -68,12 +68,12 @@ def open_row(schedule: tuple[str, str], each: Open, position: int) -> Row:
 
 
 def key_row(schedule: tuple[str, str], key: OccurrenceKey) -> Row:
-    """What identifies a row."""
+    """The identity of a row."""
     return (*schedule, key.nominal_at, key.origin.value, key.request)
 
 
 def read_open(row: Row) -> Open:
-    """What a row holds. Raises ValueError if a newer release wrote it."""
+    """The run or occurrence of a row. Raises ValueError if a newer release wrote it."""
     _, _, nominal_at, origin, request, waits, _, actual_at, overlap, run_id, reason, started_at, stop = row
     occurrence = Occurrence(
         nominal_at=Instant(nominal_at),
@@ -97,7 +97,7 @@ COMPILED_MAX: Final = 8_192
 
 
 class StoredSpec(ByText):
-    """A spec as a schedule keeps it."""
+    """A spec as stored in a schedule."""
 
     __slots__ = ("_recurrence", "text")
 
@@ -131,7 +131,7 @@ class StoredSpec(ByText):
 
 @lru_cache(maxsize=COMPILED_MAX)
 def _kept(text: str) -> "list[Recurrence]":
-    """The place of a text's compiled form: empty until there is one."""
+    """The cache entry of a text's compiled form: empty until there is one."""
     return []
 
 
@@ -145,7 +145,7 @@ def _compiled(text: str) -> "Recurrence":
             kept.append(compile_spec(spec_from_wire(json.loads(text))))
         except InvalidSpec:
             raise
-        except Exception as error:  # whatever a text of unknown shape meets
+        except Exception as error:  # any error of a text of unknown shape
             raise InvalidSpec(
                 f"a stored spec is damaged, or was written by a newer release ({type(error).__name__}: {error}): "
                 f"{text:.100}"
@@ -159,7 +159,7 @@ FORMAT: Final = 1
 """The newest format of a schedule's row that this code knows. Rows of a newer one are left to newer code."""
 UNREADABLE: Final = "unreadable"
 WHY_MAX: Final = 300
-"""Characters of what is said about a part of a schedule that cannot be read."""
+"""Characters of the text about an unreadable part of a schedule, at most."""
 READ_COLUMNS: Final = 20
 """Fields of a schedule that are read from its row."""
 NOTHING: Final[Mapping[OccurrenceKey, Open]] = MappingProxyType({})
@@ -167,20 +167,20 @@ METADATA: Final = Codec(ScheduleMetadata.to_text, ScheduleMetadata.from_text)
 
 
 class Schedule(NamedTuple):
-    """A schedule. `version` grows with every change that was requested (a trigger or backfill is none) and guards
-    updates; one made under the id of a deleted one goes on from its version. `revision` grows with every write.
-    `wake_at` is when an evaluator must look at it; None leaves it out of the index of due schedules.
+    """A schedule. `version` grows with every requested change (except triggers and backfills) and guards updates; a
+    schedule with the id of a deleted one continues its version. `revision` grows with every write. `wake_at` is when an
+    evaluator must evaluate it; None leaves it out of the index of due schedules.
 
     `kind` is `schedule` (made at run time) or `cron` (declared in code). `next_at` and `last_at` are the times of its
-    next and its last start. `last_result` and `last_failure` are what the next run is told.
+    next and its last start. `last_result` and `last_failure` are passed to the next run.
 
     `late` and `missed_at` (when it was found to have missed a time) are only written; None leaves them as they are.
 
     `function`, `status` (`active`, `paused`, `completed`, or `unreadable` by this release), `note` and `seen_until`
-    repeat parts of the target and the state as columns, for lists. Only `with_target`, `with_state` and `set_aside` set
-    them.
+    repeat parts of the target and the state as columns, for lists. Only `with_target`, `with_state` and
+    `mark_unreadable` set them.
 
-    Open runs and waiting occurrences of the state are rows of their own; `listed` are those that were read, as they are
+    Open runs and waiting occurrences of the state are separate rows; `listed` are those that were read, as they are
     in the database. The other fields are in the order of the table's columns.
     """
 
@@ -209,7 +209,7 @@ class Schedule(NamedTuple):
     missed_at: Instant | None = None
 
     def __eq__(self, other: object) -> bool:
-        # What was read beside the row, and what is only written, do not count.
+        # Fields that were read separately, or are only written, do not count.
         return isinstance(other, Schedule) and self[:READ_COLUMNS] == other[:READ_COLUMNS]
 
     def __hash__(self) -> int:
@@ -227,7 +227,7 @@ class Schedule(NamedTuple):
         metadata: ScheduleMetadata,
         kind: str = "schedule",
     ) -> Self:
-        """A schedule as it is created, at the moment its state is from."""
+        """A schedule as it is created, at the instant of its state."""
         return cls(
             tenant=tenant,
             id=schedule_id,
@@ -249,7 +249,7 @@ class Schedule(NamedTuple):
 
     @property
     def target(self) -> Target:
-        """What it does. Raises SchemaMismatch if a newer release wrote it."""
+        """The target. Raises SchemaMismatch if a newer release wrote it."""
         return self.stored_target.value
 
     @property
@@ -269,7 +269,7 @@ class Schedule(NamedTuple):
         return "; ".join(f"{name}: {why}" for name, why in self.unreadable.items())
 
     def with_defaults(self) -> Self:
-        """The schedule with defaults in place of what this release cannot read of it."""
+        """The schedule with defaults in place of the parts that this release cannot read."""
         row, unread = self, self.unreadable
         if "spec" in unread:
             from evertick.recurrence.spec.spec import Spec
@@ -298,17 +298,17 @@ class Schedule(NamedTuple):
 
     @property
     def state(self) -> ScheduleState:
-        """What has happened to it so far. Raises SchemaMismatch if a newer release wrote it."""
+        """The state. Raises SchemaMismatch if a newer release wrote it."""
         return self.stored_state.value
 
     @property
     def metadata(self) -> ScheduleMetadata:
-        """What is remembered about it. Raises SchemaMismatch if a newer release wrote it."""
+        """The metadata. Raises SchemaMismatch if a newer release wrote it."""
         return self.stored_metadata.value
 
     @property
     def overrides(self) -> dict[str, str]:
-        """The arguments of triggers that wait, by request. Most schedules have none, and the text tells so unparsed."""
+        """The arguments of triggers that wait, by request. Most schedules have none, which the unparsed text shows."""
         return self.metadata.overrides if '"overrides"' in self.stored_metadata.text else {}
 
     def with_target(self, target: Target) -> Self:
@@ -341,8 +341,8 @@ class Schedule(NamedTuple):
         """The schedule as it is in the database after it was written."""
         return self._replace(revision=self.revision + 1, listed=self.open_now or NOTHING)
 
-    def set_aside(self, until: Instant | None) -> Self:
-        """The schedule as one that cannot be read: it is looked at again at `until`, and not earlier for ended runs.
+    def mark_unreadable(self, until: Instant | None) -> Self:
+        """The schedule marked as unreadable: it is evaluated again at `until`, and not earlier for ended runs.
 
         None: not before it is resumed or replaced.
         """

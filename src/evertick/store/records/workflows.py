@@ -2,7 +2,7 @@
 
 A run is a job; its claim, fence and end are those of the job. A run that waits is a pending job that is due at its
 first timer. `send_messages` locks the job's row first, and a run is parked by writing that row (`park_runs`) before
-`wake_parked` looks for messages: so no message is overlooked.
+`wake_parked` reads the messages: so no message is overlooked.
 """
 
 from typing import NamedTuple

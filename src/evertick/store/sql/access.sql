@@ -1,5 +1,5 @@
 -- name: add_audit
--- What somebody has changed.
+-- A change in the audit log.
 insert into audit_log (id, tenant, at, actor, action, target, request, before, after)
 values (:id, :tenant, :at, :actor, :action, :target, :request, :before, :after)
 
@@ -15,7 +15,7 @@ select id, tenant, name, scope, digest, created_at, created_by, expires_at, revo
  where id = :id
 
 -- name: list_audit
--- What was changed, the newest first.
+-- The changes, newest first.
 select id, tenant, at, actor, action, target, request, before, after
   from audit_log
  where id < :before
@@ -31,7 +31,7 @@ select id, tenant, name, scope, digest, created_at, created_by, expires_at, revo
  limit :limit
 
 -- name: list_tenant_audit
--- What was changed of a tenant, the newest first.
+-- The changes of a tenant, newest first.
 select id, tenant, at, actor, action, target, request, before, after
   from audit_log
  where tenant = :tenant and id < :before

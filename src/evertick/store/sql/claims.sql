@@ -1,19 +1,19 @@
 -- name: add_attempt (sqlite)
--- Keep an attempt that another one will follow. PostgreSQL does so within retry_jobs.
+-- Store an attempt that another one will follow. PostgreSQL does so within retry_jobs.
 insert into attempts (job_id, attempt, worker_id, started_at, ended_at, outcome, error)
 values (?, ?, ?, ?, ?, ?, ?)
 
 -- name: ask_to_stop (sqlite)
--- Ask the actions that run as jobs to stop: 1 asks, 2 ends them by force. Only the end of its function ends
--- one. Until then its key is free: what replaces it may be scheduled. PostgreSQL does so within cancel_jobs.
+-- Ask the actions that run as jobs to stop: 1 asks, 2 ends them by force. Only the end of its function ends one. Until
+-- then its key is free: its replacement may be scheduled. PostgreSQL does so within cancel_jobs.
 update jobs
    set stop = max(stop, :stop), key = null
  where id in {list :ids} and (tenant || '') = :tenant and state = 'in_progress' and kind = 'action'
 returning id, state, on_complete, schedule, name, trace
 
 -- name: claim_ids (postgres)
--- Lease the jobs in the JSON list :ids, as claim_jobs does, those that are ready still: they were chosen for their
--- keys. PostgreSQL's own: rows that another transaction is changing are skipped, not waited for.
+-- Lease the jobs in the JSON list :ids, as claim_jobs does, if they are still ready: they were chosen by their keys.
+-- PostgreSQL's own: rows that another transaction is changing are skipped, not waited for.
 update jobs
    set state = 'in_progress', kind = :kind, attempt = attempt + 1, worker_id = :worker_id,
        started_at = :now
@@ -26,8 +26,8 @@ returning id, tenant, kind, name,
           due_at, attempt, failures, crashes, key, retry, on_complete, schedule, queue, rank, trace
 
 -- name: claim_ids (sqlite)
--- Lease the jobs in the JSON list :ids. A claimed job belongs to (worker, attempt) for as long as the worker's
--- lease holds; every later write repeats that pair. SQLite's half of claim_jobs: ready_ids has found them.
+-- Lease the jobs in the JSON list :ids. A claimed job belongs to (worker, attempt) while the worker's lease is valid;
+-- every later write repeats that pair. SQLite's part of claim_jobs: ready_ids has found them.
 update jobs
    set state = 'in_progress', kind = :kind, attempt = attempt + 1, worker_id = :worker_id,
        started_at = :now
@@ -37,12 +37,12 @@ returning id, tenant, kind, name,
           due_at, attempt, failures, crashes, key, retry, on_complete, schedule, queue, rank, trace
 
 -- name: claim_jobs (postgres)
--- Lease ready jobs: behind each head (:queues, :tenants, :ranks) up to its share (:limits), at most :limit in
--- all, and at most :bytes of arguments unless the first job alone has more; the shares take turns, so that large arguments
--- of one leave room for the others. A claimed job belongs to (worker, attempt) for as long as the worker's lease holds;
--- every later write repeats that pair. Reads the index jobs_ready.
--- PostgreSQL's own: one statement, and rows that another worker is claiming are skipped, not waited for. The rank to
--- begin at spares it the entries of claimed jobs, which stay in the index until the next VACUUM.
+-- Lease ready jobs: by rank from each first job (:queues, :tenants, :ranks) on, up to its share (:limits), at most
+-- :limit in all, and at most :bytes of arguments unless the first job alone has more; the shares take turns, so that
+-- large arguments of one leave capacity for the others. A claimed job belongs to (worker, attempt) while the worker's
+-- lease is valid; every later write repeats that pair. Reads the index jobs_ready. PostgreSQL's own: one statement, and
+-- rows that another worker is claiming are skipped, not waited for. The first rank skips the entries of claimed jobs,
+-- which stay in the index until the next VACUUM.
 with candidate as materialized (
     select job.id, job.size, share.place, row_number() over (partition by share.place order by job.rank, job.id) as turn
       from unnest(:queues::bigint[], :tenants::text[], :ranks::bigint[], :limits::int[])
@@ -68,8 +68,8 @@ returning id, tenant, kind, name,
           due_at, attempt, failures, crashes, key, retry, on_complete, schedule, queue, rank, trace
 
 -- name: claim_suspect (postgres)
--- Lease the suspect :id, if it is pending still.
--- As SQLite's, but a row that another worker is claiming just now is skipped, not waited for.
+-- Lease the suspect :id, if it is still pending.
+-- As SQLite's, but a row that another worker is claiming now is skipped, not waited for.
 update jobs
    set state = 'in_progress', kind = :kind, attempt = attempt + 1, worker_id = :worker_id,
        started_at = :now
@@ -82,8 +82,8 @@ returning id, tenant, kind, name,
           due_at, attempt, failures, crashes, key, retry, on_complete, schedule, queue, rank, trace
 
 -- name: claim_suspect (sqlite)
--- Lease the suspect :id, if it is pending still.
--- claim_jobs passes it by: it must not be held together with anything else.
+-- Lease the suspect :id, if it is still pending.
+-- claim_jobs skips it: it must not be claimed together with other jobs.
 update jobs
    set state = 'in_progress', kind = :kind, attempt = attempt + 1, worker_id = :worker_id,
        started_at = :now
@@ -93,23 +93,23 @@ returning id, tenant, kind, name,
           due_at, attempt, failures, crashes, key, retry, on_complete, schedule, queue, rank, trace
 
 -- name: confirm (postgres)
--- Something to commit, which changes nothing: a message in the log that nothing reads. Only PostgreSQL has standbys.
+-- Write something that changes nothing: a message in the log that nothing reads. Only PostgreSQL has standbys.
 select pg_logical_emit_message(true, 'evertick', '')
 
 -- name: delete_finished (sqlite)
--- Remove jobs that stand in `history` now. :ids is a JSON list. PostgreSQL moves a job in one statement.
+-- Remove jobs that are in `history` now. :ids is a JSON list. PostgreSQL moves a job in one statement.
 delete from jobs
  where id in (select value from json_each(:ids))
 
 -- name: finish_jobs (postgres)
--- Move jobs whose last attempt ended from `jobs` to `history`, if (worker, attempt) still holds them.
--- One statement for many jobs. :rows is a JSON array of objects: the driver writes it many times faster than arrays,
--- one for each column; what most ends do not have may be left out. Returns the ids that were still held. What was asked to stop ends
--- only as canceled.
--- The ids are looked up in the primary key. `is not distinct from` keeps PostgreSQL from reading jobs_running instead,
--- where everything this worker ever finished lies dead until vacuum may remove it. The attempts are looked up in an object
--- and not joined: a join that hashes `jobs` reads all rows before it deletes the first, so a SERIALIZABLE transaction locks
--- their pages, and ends of other workers' batches on the same pages conflict with it.
+-- Move jobs whose last attempt ended from `jobs` to `history`, if (worker, attempt) still has them claimed. One
+-- statement for many jobs. :rows is a JSON array of objects: the driver writes it many times faster than arrays, one
+-- for each column; members that most ends do not have may be omitted. Returns the ids that were still claimed. A job
+-- that was asked to stop ends only as canceled. The ids are looked up in the primary key. `is not distinct from` keeps
+-- PostgreSQL from reading jobs_running instead, where all jobs that this worker has ever finished are dead entries
+-- until vacuum removes them. The attempts are looked up in an object and not joined: a join that hashes `jobs` reads
+-- all rows before it deletes the first, so a SERIALIZABLE transaction locks their pages, and ends of other workers'
+-- batches on the same pages conflict with it.
 with e as materialized (
     select *
       from json_to_recordset(:rows::json)
@@ -145,11 +145,10 @@ select *
 returning id
 
 -- name: finish_jobs (sqlite)
--- Write how jobs ended to `history`, if (worker, attempt) still holds them; delete_finished follows. One that
--- was asked to stop ends only as canceled.
--- :rows is a JSON list: for each job its id, attempt, start, end and result, and unless it succeeded its state, failures,
--- crashes and error. SQLite's own: PostgreSQL also removes them in this statement, and returns them, which costs SQLite a
--- quarter more.
+-- Write how jobs ended to `history`, if (worker, attempt) still has them claimed; delete_finished follows. A job that
+-- was asked to stop ends only as canceled. :rows is a JSON list: for each job its id, attempt, start, end and result,
+-- and unless it succeeded its state, failures, crashes and error. SQLite's own: PostgreSQL also removes and returns
+-- them in this statement, which costs SQLite a quarter more.
 insert into history (id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, completed_at, attempt,
                      failures, crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop, schedule, args, result,
                      error, retry, on_complete, limit_key)
@@ -165,7 +164,7 @@ select jobs.id, tenant, kind, name, coalesce(json_extract(e.value, '$[5]'), 'suc
    and (stop = 0 or kind = 'mutation' or json_extract(e.value, '$[5]') = 'canceled')
 
 -- name: held_jobs
--- What a worker holds, at most :limit.
+-- The jobs that a worker has claimed, at most :limit.
 select id, tenant, kind, name,
        case args when '' then coalesce((select bodies.args from bodies where bodies.id = jobs.id), '') else args end,
        due_at, attempt, failures, crashes, key, retry, on_complete, schedule, queue, rank, trace
@@ -175,8 +174,8 @@ select id, tenant, kind, name,
  limit :limit
 
 -- name: lock_claim (postgres)
--- Is the job held under (worker, attempt)? Locks the row, so it waits for a COMMIT still under way: a plain
--- read could miss one whose reply was lost. First locks and then compares, or it would not wait for a claim or for
+-- Whether the job is claimed under (worker, attempt). Locks the row, so it waits for a COMMIT that is still running: a
+-- plain read could miss one whose reply was lost. It locks before it compares, or it would not wait for a claim or for
 -- another worker's retry, whose old row does not match yet.
 with locked as materialized (
     select state, worker_id, attempt
@@ -189,25 +188,25 @@ select state
  where state = 'in_progress' and worker_id = :worker_id and attempt = :attempt
 
 -- name: lock_claim (sqlite)
--- Is the job still held under (worker, attempt)? SQLite has one writer, so reading is locking.
+-- Whether the job is still claimed under (worker, attempt). SQLite has one writer, so reading is locking.
 select state
   from jobs
  where id = :id and state = 'in_progress' and worker_id = :worker_id and attempt = :attempt
 
 -- name: moved_jobs (sqlite)
--- Which of the jobs in the JSON list :ids finish_jobs has written to `history` just now: they are in both.
+-- The jobs of the JSON list :ids that finish_jobs has just written to `history`: they are in both tables.
 select id
   from jobs
  where id in (select value from json_each(:ids)) and exists (select 1 from history where history.id = jobs.id)
 
--- name: new_heads (postgres)
--- In each of the gaps that the known (:queues, :tenants) and the queues :others leave between them, the first
--- tenant with ready jobs, and the rank of its first job: one step of the index jobs_ready a gap.
--- PostgreSQL's own: the entries of claimed jobs stay in the index until the next VACUUM, and what is known is left out.
+-- name: oldest_new_jobs (postgres)
+-- The first ready job of a tenant in each gap that the known (:queues, :tenants) and the queues :others leave: one step
+-- of the index jobs_ready a gap. PostgreSQL's own: the entries of claimed jobs stay in the index until the next VACUUM,
+-- and known queues are skipped.
 with known (queue, tenant, to_queue, to_tenant) as (
     select 0::bigint, '', 0::bigint, ''
     union all
-    select queue, tenant, queue, tenant from unnest(:queues::bigint[], :tenants::text[]) as head (queue, tenant)
+    select queue, tenant, queue, tenant from unnest(:queues::bigint[], :tenants::text[]) as oldest (queue, tenant)
     union all
     select queue, '', queue + 1, '' from unnest(:others::bigint[]) as other (queue)
 ), gap as (
@@ -216,14 +215,14 @@ with known (queue, tenant, to_queue, to_tenant) as (
       from known
     window in_order as (order by queue, tenant collate "C")
 )
-select head.queue, head.tenant, head.rank
+select oldest.queue, oldest.tenant, oldest.rank
   from gap
  cross join lateral (select queue, tenant, rank
                        from jobs
                       where state = 'pending' and stage = 'ready'
                         and (queue, tenant) > (gap.queue, gap.tenant) and (queue, tenant) < (gap.end_queue, gap.end_tenant)
                       order by queue, tenant, rank
-                      limit 1) as head
+                      limit 1) as oldest
 
 -- name: next_waiting_at
 -- When the earliest of the jobs that wait for their time is due. Reads the index jobs_waiting.
@@ -234,13 +233,13 @@ select due_at
  limit 1
 
 -- name: note_error
--- Say of a job that runs what is wrong with it. Its end replaces that.
+-- Store an error of a running job. Its end replaces that.
 update jobs
    set error = :error
  where id = :id and state = 'in_progress' and worker_id = :worker_id and attempt = :attempt
 
 -- name: promote_jobs (postgres)
--- Make up to :limit jobs ready whose time has come, the earliest first. Reads the index jobs_waiting.
+-- Make up to :limit due jobs ready, the earliest first. Reads the index jobs_waiting.
 -- PostgreSQL's own: rows that another worker is promoting are skipped.
 update jobs
    set stage = 'ready'
@@ -252,7 +251,7 @@ update jobs
                           for update skip locked))
 
 -- name: promote_jobs (sqlite)
--- Make up to :limit jobs ready whose time has come, the earliest first. Reads the index jobs_waiting.
+-- Make up to :limit due jobs ready, the earliest first. Reads the index jobs_waiting.
 update jobs
    set stage = 'ready'
  where id in (select id
@@ -269,12 +268,12 @@ select pool, name
  order by tenant, rank
  limit 1
 
--- name: ready_heads (postgres)
--- Tenants with ready jobs in the queues that are not among :others, and the rank of the first job of each, in
--- the order of the index beyond (:queue, :tenant), at most :limit. A loose scan of the index jobs_ready: one step a head,
--- and one for each of the other queues, however many jobs each has; at most :steps.
--- PostgreSQL's own: it compares rows of values within the index, which SQLite does not.
-with recursive head (queue, tenant, rank) as (
+-- name: oldest_ready_jobs (postgres)
+-- The first ready job of each tenant in each queue that is not among :others, in the order of the index after (:queue,
+-- :tenant), at most :limit. A loose scan of the index jobs_ready: one step a result, and one for each of the other
+-- queues, however many jobs each has; at most :steps. PostgreSQL's own: it compares rows of values within the index,
+-- which SQLite does not.
+with recursive oldest (queue, tenant, rank) as (
     (select queue, tenant, rank
        from jobs
       where state = 'pending' and stage = 'ready' and (queue, tenant) > (:queue::bigint, :tenant::text)
@@ -282,27 +281,28 @@ with recursive head (queue, tenant, rank) as (
       limit 1)
     union all
     (select following.queue, following.tenant, following.rank
-       from head
+       from oldest
       cross join lateral (select queue, tenant, rank
                             from jobs
                            where state = 'pending' and stage = 'ready'
                              and (queue, tenant) > (
-                                 case when head.queue = any (:others::bigint[]) then head.queue + 1 else head.queue end,
-                                 case when head.queue = any (:others::bigint[]) then '' else head.tenant end)
+                                 case when oldest.queue = any (:others::bigint[])
+                                      then oldest.queue + 1 else oldest.queue end,
+                                 case when oldest.queue = any (:others::bigint[]) then '' else oldest.tenant end)
                            order by queue, tenant, rank
                            limit 1) as following)
 )
 select queue, tenant, rank
-  from (select queue, tenant, rank from head limit :steps) as seen
+  from (select queue, tenant, rank from oldest limit :steps) as seen
  where queue <> all (:others::bigint[])
  limit :limit
 
--- name: ready_heads (sqlite)
--- Tenants with ready jobs in the queues that are not among :others, and the rank of the first job of each, in
--- the order of the index beyond (:queue, :tenant), at most :limit. A loose scan of the index jobs_ready: one step a head,
--- and one for each of the other queues, however many jobs each has; at most :steps.
--- SQLite's own: it walks the index for (queue, tenant) > (?, ?) from the queue's beginning, so a step is two searches.
-with recursive head (queue, tenant, rank) as (
+-- name: oldest_ready_jobs (sqlite)
+-- The first ready job of each tenant in each queue that is not among :others, in the order of the index after (:queue,
+-- :tenant), at most :limit. A loose scan of the index jobs_ready: one step a result, and one for each of the other
+-- queues, however many jobs each has; at most :steps. SQLite's own: it scans the index for (queue, tenant) > (?, ?)
+-- from the queue's beginning, so a step is two searches.
+with recursive oldest (queue, tenant, rank) as (
     select queue, tenant, rank
       from jobs
      where id = coalesce(
@@ -314,26 +314,26 @@ with recursive head (queue, tenant, rank) as (
              order by queue, tenant, rank limit 1))
     union all
     select following.queue, following.tenant, following.rank
-      from head
+      from oldest
      cross join jobs as following
         on following.id = coalesce(
-           case when head.queue not in (select value from json_each(:others))
+           case when oldest.queue not in (select value from json_each(:others))
                 then (select id from jobs indexed by jobs_ready
-                       where state = 'pending' and stage = 'ready' and queue = head.queue and tenant > head.tenant
+                       where state = 'pending' and stage = 'ready' and queue = oldest.queue and tenant > oldest.tenant
                        order by tenant, rank limit 1) end,
            (select id from jobs indexed by jobs_ready
-             where state = 'pending' and stage = 'ready' and queue > head.queue
+             where state = 'pending' and stage = 'ready' and queue > oldest.queue
              order by queue, tenant, rank limit 1))
     limit :steps
 )
 select queue, tenant, rank
-  from head
+  from oldest
  where queue not in (select value from json_each(:others))
  limit :limit
 
 -- name: ready_ids (sqlite)
--- Up to :limit ready jobs of a tenant in a queue, by rank from :rank, with their sizes. Reads the index
--- jobs_ready alone. SQLite's half of claim_jobs: a join over all shares would visit each row twice.
+-- Up to :limit ready jobs of a tenant in a queue, by rank from :rank, with their sizes. Reads only the index
+-- jobs_ready. SQLite's part of claim_jobs: a join over all shares would visit each row twice.
 select id, size
   from jobs indexed by jobs_ready
  where state = 'pending' and stage = 'ready' and queue = :queue and tenant = :tenant and rank >= :rank
@@ -341,14 +341,14 @@ select id, size
  limit :limit
 
 -- name: release_job
--- Hand back a claimed job that was not begun.
+-- Release a claimed job that was not started.
 update jobs
    set state = 'pending', worker_id = null,
        stage = case when stage = 'paused' then stage when crashes >= 2 then 'suspect' else 'ready' end
  where id = :id and state = 'in_progress' and worker_id = :worker_id and attempt = :attempt
 
 -- name: retry_job (sqlite)
--- Make a job pending again whose attempt ended, if (worker, attempt) still holds it. Run once a row.
+-- Make a job pending again whose attempt ended, if (worker, attempt) still has it claimed. Run once a row.
 update jobs
    set state = 'pending', due_at = :due_at, failures = :failures, crashes = :crashes, error = :error, worker_id = null,
        rank = :due_at - priority * 60000,
@@ -358,7 +358,7 @@ update jobs
 returning started_at
 
 -- name: retry_jobs (postgres)
--- Make jobs pending again whose attempt ended, if (worker, attempt) still holds them, and keep the attempt.
+-- Make jobs pending again whose attempt ended, if (worker, attempt) still has them claimed, and store the attempt.
 -- As finish_jobs, many in one statement.
 with e as materialized (
     select *

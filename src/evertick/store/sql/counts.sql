@@ -1,5 +1,5 @@
 -- name: change_counts (postgres)
--- Jobs were written. A change is a row of its own, so that no two transactions meet in it.
+-- Count written jobs. A change is a separate row, so that no two transactions write the same row.
 insert into job_count_changes (tenant, name, unfinished, success, failed, canceled, retried)
 select tenant, name, unfinished, success, failed, canceled, retried
   from json_to_recordset(:rows::json)
@@ -7,7 +7,7 @@ select tenant, name, unfinished, success, failed, canceled, retried
              retried bigint)
 
 -- name: change_counts (sqlite)
--- Jobs were written, ended or removed. SQLite runs it once for each function of a tenant.
+-- Count jobs that were written, ended or removed. SQLite runs it once for each function of a tenant.
 insert into job_counts (tenant, name, unfinished, success, failed, canceled, retried)
 values (?, ?, ?, ?, ?, ?, ?)
 on conflict (tenant, name)
@@ -16,9 +16,10 @@ on conflict (tenant, name)
                  retried = retried + excluded.retried
 
 -- name: count_jobs
--- How many jobs each function of a tenant has: unfinished ones, those of them that are actions and run, those
--- that have ended, and how many of the failed ones were run again. SQLite keeps one row for each, PostgreSQL what has
--- changed since they were summed as well. What runs is not kept: it is read by the index jobs_running, which holds no other jobs than those that workers hold.
+-- How many jobs each function of a tenant has: unfinished ones, how many of them are running actions, ended ones, and
+-- how many of the failed ones were retried. SQLite keeps one row for each, PostgreSQL also the changes since they were
+-- summed. Running jobs are not counted in a row: they are read from the index jobs_running, which has only claimed
+-- jobs.
 select name, cast(sum(unfinished) as bigint), cast(sum(running) as bigint), cast(sum(success) as bigint),
        cast(sum(failed) as bigint), cast(sum(canceled) as bigint), cast(sum(retried) as bigint)
   from (select name, unfinished, 0 as running, success, failed, canceled, retried from {kept counts} where tenant = :tenant
@@ -30,7 +31,7 @@ select name, cast(sum(unfinished) as bigint), cast(sum(running) as bigint), cast
  group by name
 
 -- name: drop_empty_counts
--- Forget functions of which no job is left. Reads the index job_counts_empty.
+-- Remove functions without jobs. Reads the index job_counts_empty.
 delete from job_counts
  where unfinished = 0 and success = 0 and failed = 0 and canceled = 0 and retried = 0
 
@@ -61,8 +62,8 @@ select count(*)
   from taken
 
 -- name: unfinished_jobs
--- How many jobs of a tenant have not ended. SQLite keeps one row for each function, PostgreSQL
--- what has changed since they were summed as well.
+-- How many jobs of a tenant have not ended. SQLite keeps one row for each function, PostgreSQL also the changes since
+-- they were summed.
 select cast(coalesce(sum(unfinished), 0) as bigint)
   from {kept counts}
  where tenant = :tenant

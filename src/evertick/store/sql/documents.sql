@@ -1,5 +1,5 @@
 -- name: clear_index
--- Remove up to :limit entries of an index that is built anew or dropped.
+-- Remove up to :limit entries of an index that is rebuilt or dropped.
 delete from index_entries
  where tenant = :tenant and index_name = :index_name
    and (key, document_id) in (select key, document_id
@@ -8,15 +8,15 @@ delete from index_entries
                                limit :limit)
 
 -- name: clear_index_entries
--- Remove every entry of an index that is built anew or dropped.
+-- Remove every entry of an index that is rebuilt or dropped.
 delete from index_entries
  where tenant = :tenant and index_name = :index_name
 
 -- name: count_documents
--- Of each table of a list, how many rows were found among :limit of the key from the table on, and how
--- many of them are its own, for a table whose name begins alike has longer ids; and the newest of its last ids.
--- Ids end at :until, the digits of a time behind `_`, before many that are not the table's. That end is asked outside:
--- PostgreSQL would otherwise expect few rows while it knows nothing of the table, and sort all of them.
+-- For each table of a list, how many rows were found among :limit of the key from the table on, and how many of them
+-- are its own, because a table whose name begins alike has longer ids; and the newest of its last ids. Ids end at
+-- :until, the digits of a time after `_`, before many that are not the table's. That end is compared outside: otherwise
+-- PostgreSQL would expect few rows while it has no statistics, and sort all of them.
 select t.each,
        (select {json list}(count(*), count(case when length(id) = length(t.each) + 29 then 1 end))
           from (select id
@@ -46,7 +46,7 @@ delete from documents
  where tenant = ? and id = ?
 
 -- name: delete_index_entries (postgres)
--- Remove entries of declared indexes in one round trip. Keys travel as hexadecimal digits.
+-- Remove entries of declared indexes in one round trip. Keys are transferred as hexadecimal digits.
 delete from index_entries e
  using json_to_recordset(:rows::json) as gone (tenant text, index_name text, key text, document_id text)
  where e.tenant = gone.tenant and e.index_name = gone.index_name and e.key = decode(gone.key, 'hex')
@@ -59,8 +59,8 @@ delete from index_entries
 
 -- name: document_tables
 -- An id of each table in which a tenant has documents, by steps of the primary key, at most :steps.
--- A step leaps over what begins with the same three digits of the time as the id that was found, which are two years,
--- and then as it does with a digit or with a letter: ids of a table `log_01` or `log_b` may lie among those of `log`.
+-- A step skips all ids that begin with the same three digits of the time as the found one, which are two years, and
+-- then those that do with a digit or with a letter: ids of a table `log_01` or `log_b` may be among those of `log`.
 with recursive walk (id, step) as (
   select * from (select id, 1 from documents where tenant = :tenant order by id limit 1) as first
   union all
@@ -76,7 +76,7 @@ with recursive walk (id, step) as (
 select id, step from walk where id is not null
 
 -- name: drop_document_index
--- Forget that an index is built.
+-- Store that an index is not built any more.
 delete from document_indexes
  where tenant = :tenant and index_name = :index_name
 
@@ -103,7 +103,7 @@ insert into index_entries {rows: tenant text, index_name text, key bytea, docume
 on conflict do nothing
 
 -- name: save_document_index
--- An index is built now.
+-- Store that an index is built.
 insert into document_indexes (tenant, index_name, fields)
 values (:tenant, :index_name, :fields)
 on conflict (tenant, index_name) do update set fields = excluded.fields
@@ -125,9 +125,9 @@ select id, body
  limit :limit
 
 -- name: scan_index_asc
--- Documents in the order of a declared index, upwards, from (:key, :document_id) exclusive, with keys
--- below :high, at most :limit. The position is the only lower bound: beside a second one, databases start at the wrong
--- one and walk over everything that was read before.
+-- Documents in the order of a declared index, upwards, from (:key, :document_id) exclusive, with keys below :high, at
+-- most :limit. The position is the only lower bound: with a second one, databases start at the wrong one and scan
+-- everything that was read before.
 select e.key, e.document_id, d.body
   from index_entries e
   join documents d on d.tenant = e.tenant and d.id = e.document_id

@@ -1,15 +1,15 @@
 -- name: add_gateway_request
--- What a gateway that dials out is to fetch.
+-- A request for a gateway that dials out.
 insert into gateway_requests (id, gateway_id, request, deadline)
 values (:id, :gateway_id, :request, :deadline)
 
 -- name: add_join_token
--- With which a gateway may register once.
+-- A token with which a gateway may register once.
 insert into gateway_join_tokens (hash, tenant, name, expires_at)
 values (:hash, :tenant, :name, :expires_at)
 
 -- name: beat_gateway
--- A gateway has said how it is. If its crons are not those of the copy, it is synced now.
+-- Store a gateway's heartbeat. If its crons differ from the copy, it is synced now.
 update gateways
    set last_seen_at = :now, status = :status, warnings = :warnings, version = :version, digest = :digest,
        sync_at = case when copied_digest = :digest and error is null then sync_at else :now end
@@ -26,7 +26,7 @@ returning id, tenant, name, secret, old_secret, old_until, generation, rotates, 
        error, sync_at, syncs
 
 -- name: claim_gateways
--- Gateways that are to be synced; no other process syncs them until the next time.
+-- Gateways that must be synced; no other process syncs them until the next time.
 update gateways
    set sync_at = :next, syncs = syncs + 1
  where sync_at <= :now
@@ -36,33 +36,33 @@ returning id, tenant, name, secret, old_secret, old_until, generation, rotates, 
        error, sync_at, syncs
 
 -- name: delete_gateway
--- A gateway is gone.
+-- Remove a gateway.
 delete from gateways
  where id = :id
 
 -- name: delete_gateway_crons
--- The copy of the crons of a gateway that is gone.
+-- Remove the copy of a removed gateway's crons.
 delete from gateway_crons
  where gateway_id = :id
 
 -- name: delete_gateway_request
--- Nobody waits for its reply any more.
+-- Remove a request whose sender does not wait any more.
 delete from gateway_requests
  where id = :id
 returning taken_at, status, reply
 
 -- name: drop_gateway_requests
--- Those whose senders died.
+-- Remove requests whose senders died.
 delete from gateway_requests
  where deadline < :before
 
 -- name: drop_join_tokens
--- Those that are too old, and those for a name that has another one now.
+-- Remove tokens that are too old, and those for a name that has another one now.
 delete from gateway_join_tokens
  where expires_at <= :now or (tenant = :tenant and name = :name)
 
 -- name: forget_removed_crons
--- Crons that were removed long ago.
+-- Remove crons that were removed at their gateway long ago.
 delete from gateway_crons
  where gateway_id = :gateway_id and removed_at < :before
 
@@ -75,7 +75,7 @@ select id, tenant, name, secret, old_secret, old_until, generation, rotates, url
  where secret = :secret or (old_secret = :secret and old_until > :now)
 
 -- name: gateways_to_fetch
--- Which gateways have something to fetch.
+-- The gateways with requests to fetch.
 select distinct gateway_id
   from gateway_requests
  where taken_at is null and deadline > :now
@@ -102,8 +102,8 @@ select gateway_id, cron_id, item, removed_at, next_run_at
  order by cron_id
 
 -- name: list_gateway_crons
--- The copies of the crons of a tenant's gateways by their next times, beyond a place.
--- An empty :status chooses all. An offline gateway may have run a cron whose next time is over.
+-- The copies of the crons of a tenant's gateways by their next times, after a position. An empty :status selects all.
+-- An offline gateway may have run a cron whose next time is over.
 select c.gateway_id, c.cron_id, c.item, c.removed_at, c.next_run_at
   from gateway_crons c
  where c.tenant = :tenant and (c.next_run_at, c.gateway_id, c.cron_id) > (:next_run_at, :gateway_id, :cron_id)
@@ -130,7 +130,7 @@ select id, tenant, name, secret, old_secret, old_until, generation, rotates, url
  limit :limit
 
 -- name: next_sync_at
--- When the next gateway is to be synced.
+-- When the next gateway must be synced.
 select min(sync_at)
   from gateways
 
@@ -141,20 +141,20 @@ update gateways
  where id = :id and syncs = :syncs
 
 -- name: note_removed_cron
--- A cron that is not at its gateway any more has no next time.
+-- A removed cron has no next time.
 update gateway_crons
    set removed_at = :now, next_run_at = :never
  where gateway_id = :gateway_id and cron_id = :cron_id
 
 -- name: note_sync
--- What a sync with a gateway has found, unless a later one has begun.
+-- Store the result of a sync with a gateway, unless a later one has begun.
 update gateways
    set last_seen_at = :now, status = :status, warnings = :warnings, version = :version, digest = :digest,
        capabilities = :capabilities, commands = :commands, copied_digest = :digest, copied_at = :now, error = null
  where id = :id and syncs = :syncs
 
 -- name: put_gateway_cron
--- A cron as its gateway gave it.
+-- A cron as received from its gateway.
 insert into gateway_crons
        (tenant, gateway_id, cron_id, item, enabled, last_status, next_run_at, removed_at)
 values (:tenant, :gateway_id, :cron_id, :item, :enabled, :last_status, :next_run_at, null)
@@ -163,13 +163,13 @@ values (:tenant, :gateway_id, :cron_id, :item, :enabled, :last_status, :next_run
        next_run_at = excluded.next_run_at, removed_at = null
 
 -- name: reply_to_request
--- A gateway has done what it fetched, in time.
+-- Store the reply of a gateway to a fetched request, in time.
 update gateway_requests
    set status = :status, reply = :reply
  where id = :id and gateway_id = :gateway_id and taken_at is not null and status is null and deadline > :now
 
 -- name: save_gateway
--- A new gateway, or what one is now.
+-- A gateway, new or changed.
 insert into gateways
        (id, tenant, name, secret, old_secret, old_until, generation, rotates, url, runtime, version, instance_id, former_id,
         status, warnings, capabilities, commands, registered_at, last_seen_at, digest, copied_digest, copied_at,
@@ -187,14 +187,14 @@ values (:id, :tenant, :name, :secret, :old_secret, :old_until, :generation, :rot
        error = excluded.error, sync_at = excluded.sync_at, syncs = excluded.syncs
 
 -- name: take_gateway_requests
--- A gateway fetches what it is to do.
+-- Take the requests for a gateway.
 update gateway_requests
    set taken_at = :now
  where gateway_id = :gateway_id and taken_at is null and deadline > :now
 returning id, request
 
 -- name: take_join_token
--- A gateway registers.
+-- Use up the token with which a gateway registers.
 delete from gateway_join_tokens
  where hash = :hash
 returning tenant, name, expires_at

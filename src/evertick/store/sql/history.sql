@@ -1,12 +1,12 @@
 -- name: add_logs
--- Keep lines of attempts. A line that is kept already stays as it is.
+-- Store lines of attempts. A stored line stays as it is.
 insert into logs {rows: job_id text, attempt integer, number integer, at bigint, level text, text text,
     is_cut smallint, tenant text, name text, stored_at bigint}
 on conflict do nothing
 
 -- name: beginnings
--- Of each job in the JSON list :ids the jobs from which it follows, how many steps up, with their keys: at most
--- :limit steps up. A job that is no longer kept has no key, and nothing is known of what is above it.
+-- For each job in the JSON list :ids the jobs from which it follows, their distance and keys: at most :limit steps up.
+-- A removed job has no key, and its predecessors are not known.
 with recursive found (line_of, id, steps) as (
     select each {by bytes}, each {by bytes}, 0
       from {each :ids} as asked
@@ -55,14 +55,14 @@ select tenant, name, 0, -count(*) filter (where state = 'success'), -count(*) fi
  group by tenant, name
 
 -- name: delete_history (sqlite)
--- Remove finished jobs. :ids is a JSON list. What belongs to them is removed by statements of its own.
+-- Remove finished jobs. :ids is a JSON list. Other statements remove what belongs to them.
 delete from history
  where id in (select value from json_each(:ids))
 returning tenant, name, state, retried_as
 
 -- name: delete_logs (postgres)
--- Remove at most :limit lines that jobs logged. :ids is a JSON list. PostgreSQL's own, because it finds a
--- row again by its place.
+-- Remove at most :limit lines of jobs' logs. :ids is a JSON list. PostgreSQL's own, because it finds a row again by its
+-- place.
 delete from logs
  where ctid = any (array(select ctid
                            from logs
@@ -70,7 +70,7 @@ delete from logs
                           limit :limit))
 
 -- name: delete_logs (sqlite)
--- Remove at most :limit lines that jobs logged. :ids is a JSON list.
+-- Remove at most :limit lines of jobs' logs. :ids is a JSON list.
 delete from logs
  where (job_id, attempt, number) in (select job_id, attempt, number
                                        from logs
@@ -78,7 +78,7 @@ delete from logs
                                       limit :limit)
 
 -- name: edge_lines
--- Where a look through :skip lines of a tenant ends, if there are more.
+-- The end of a scan of :skip lines of a tenant, if there are more.
 select stored_at, job_id, attempt, number
   from logs
  where tenant = :tenant
@@ -96,7 +96,7 @@ select id
  limit :limit
 
 -- name: expired_jobs (postgres)
--- As SQLite's, but locked; those that another pruner removes are skipped.
+-- As SQLite's, but locked; those that another pruner has locked are skipped.
 select id
   from history
  where completed_at < :before
@@ -105,7 +105,7 @@ select id
    for update skip locked
 
 -- name: job_family (postgres)
--- A job and all that follow from it, at most :limit: what it has scheduled, what those have, and so on.
+-- A job and all that follow from it, at most :limit: the jobs it has scheduled, those they have scheduled, and so on.
 with recursive family (id) as (
     select cast(:id as text) collate "C"
     union
@@ -124,7 +124,7 @@ select id
  limit :limit
 
 -- name: job_family (sqlite)
--- A job and all that follow from it, at most :limit: what it has scheduled, what those have, and so on.
+-- A job and all that follow from it, at most :limit: the jobs it has scheduled, those they have scheduled, and so on.
 -- SQLite's own, because PostgreSQL allows a recursive query to refer to itself only once.
 with recursive family (id) as (
     select :id
@@ -142,9 +142,9 @@ select id
   from family
 
 -- name: list_attempts
--- Every attempt of the jobs in the JSON list :jobs, in no order. The last one stands in the job's own row.
--- A claimed mutation is pending for others: nothing of it has happened. `state || ''` keeps databases from the index of
--- what runs, which they would read whole.
+-- Every attempt of the jobs in the JSON list :jobs, unordered. The last one is in the job's own row. A claimed mutation
+-- is shown as pending: it had no effect yet. `state || ''` keeps databases from the index of running jobs, which they
+-- would read completely.
 select job_id, attempt, worker_id, started_at, ended_at, outcome, error
   from attempts
  where job_id in {list :jobs}
@@ -158,8 +158,8 @@ select id, attempt, worker_id, started_at, null, null, null
  where id in {list :jobs} and (state || '') = 'in_progress' and kind = 'action'
 
 -- name: list_lines
--- The lines that a tenant's functions have logged, in the order in which they were stored: beyond a place and
--- up to another one, at most :limit. Reads the index logs_stored.
+-- The log lines of a tenant's functions, in the order in which they were stored: after one position and up to another,
+-- at most :limit. Reads the index logs_stored.
 select stored_at, job_id, attempt, number, name, at, level, text, is_cut
   from logs
  where tenant = :tenant
@@ -172,8 +172,8 @@ select stored_at, job_id, attempt, number, name, at, level, text, is_cut
  limit :limit
 
 -- name: list_lines_of_jobs
--- As list_lines, of few jobs, a JSON list of ids; the lines of each are read and put in order.
--- As expressions, so that no database takes the index logs_stored, which holds the lines of all the other jobs, too.
+-- As list_lines, of few jobs, a JSON list of ids; the lines of each are read and sorted. Expressions keep databases
+-- from the index logs_stored, which also has the lines of all other jobs.
 select stored_at, job_id, attempt, number, name, at, level, text, is_cut
   from logs
  where job_id in {list :jobs} and (tenant || '') = :tenant
@@ -186,15 +186,15 @@ select stored_at, job_id, attempt, number, name, at, level, text, is_cut
  limit :limit
 
 -- name: list_logs
--- The lines that the attempts of a job have logged so far, attempt by attempt. What its schedule has logged of
--- it, as attempt 0, is in lists of lines alone.
+-- The log lines of a job's attempts so far, attempt by attempt. Lines of its schedule, which have attempt 0, are only
+-- in lists of lines.
 select attempt, number, at, level, text, is_cut
   from logs
  where job_id = :id and attempt > 0
  order by attempt, number
 
 -- name: pulse
--- What a tenant's last change of a schedule, its next occurrence and its last line of a log are.
+-- The last change of a tenant's schedules, its next occurrence and its last log line.
 select (select max(id) from schedule_history where tenant = :tenant),
        (select next_at from schedules where tenant = :tenant
          order by coalesce(next_at, 9223372036854775807), id limit 1),

@@ -1,7 +1,7 @@
 -- part: changes
--- The newest lines of the histories of a tenant's schedules, and of what the audit log has of it. Reads the
--- index schedule_history_newest, whose order PostgreSQL would not ask for if the tenant were one: it would look for it
--- among the newest of all. The word of a schedule's history begins as that of the audit log does.
+-- The newest lines of the histories of a tenant's schedules, and of its audit log. Reads the index
+-- schedule_history_newest. If the tenant were one condition, PostgreSQL would not use that order: it would search among
+-- the newest lines of all tenants. The action in a schedule's history begins like that of the audit log.
 select at, actor, 'schedule.' || action as action, schedule_id as target, detail, 1 as is_history
   from (select *
           from schedule_history
@@ -17,9 +17,9 @@ select at, actor, action, target, '', 0
          limit :newest) as audited
 
 -- part: coming
--- With 0, the specs of a tenant's schedules that are due before a moment, of the first :limit. With 1, the number of the span
--- from :start on in which jobs of the tenant that wait are due, runs of workflows left out, and with 2 other jobs: of the
--- first :look of all tenants. Reads the indexes schedules_by_next and jobs_waiting.
+-- Rows 0: the specs of a tenant's schedules that are due before an instant, of the first :limit. Rows 1: the number of
+-- the span from :start on in which waiting jobs of the tenant are due, without workflow runs; rows 2: other jobs; of
+-- the first :scan_max of all tenants. Reads the indexes schedules_by_next and jobs_waiting.
 select 0 as part, spec as what, count(*) as number
   from (select spec
           from schedules
@@ -34,12 +34,12 @@ select case when tenant = :tenant and kind <> 'workflow' then 1 else 2 end as pa
           from jobs
          where state = 'pending' and stage = 'waiting' and due_at > :now and due_at < :until
          order by due_at, id
-         limit :look) as waiting
+         limit :scan_max) as waiting
  group by part, what
 
 -- part: slots
--- What all functions of a tenant did in each span of :slot milliseconds since :day_ago, and how late it was: the spreads of its
--- minutes, added up. Reads the primary key.
+-- The counts of all functions of a tenant in each span of :slot milliseconds since :day_ago, and their lateness: the
+-- spreads of its minutes, added up. Reads the primary key.
 select done.slot, done.ended, done.failed, done.canceled, done.retried, spread.late
   from (select at / :slot * :slot as slot, sum(ended) as ended, sum(failed) as failed, sum(canceled) as canceled,
                sum(retried) as retried
@@ -55,8 +55,8 @@ select done.slot, done.ended, done.failed, done.canceled, done.retried, spread.l
               group by slot) as spread on spread.slot = done.slot
 
 -- name: activity_by_function
--- How often each function of a tenant was run and failed in the last hour and day; and in rows without
--- a name, what `activity_by_slot` finds. Reads the primary key.
+-- How often each function of a tenant was run and failed in the last hour and day; and in rows without a name, the
+-- result of `activity_by_slot`. Reads the primary key.
 select name, 0, sum(case when at >= :hour_ago then ended else 0 end), sum(case when at >= :hour_ago then failed else 0 end),
        sum(ended), sum(failed), 0, 0, null
   from activity
@@ -68,16 +68,16 @@ select '', slot, 0, 0, ended, failed, canceled, retried, late
  order by 1, 2
 
 -- name: activity_by_minute
--- What happened in each minute since a moment, by worker; or with a name what one function did in
--- each ten minutes. Reads the primary key.
+-- The counts of each minute since an instant, by worker; or with a name those of one function in each ten minutes.
+-- Reads the primary key.
 select at, ended, failed, canceled, retried, late, took
   from activity
  where tenant = :tenant and name = :name and at >= :since
  order by at
 
 -- name: activity_by_pool
--- What a tenant's jobs in each pool did in each ten minutes since a moment, without how late they were.
--- Reads the primary key.
+-- The counts of a tenant's jobs in each pool in each ten minutes since an instant, without lateness. Reads the primary
+-- key.
 select pool, at, sum(ended), sum(failed), sum(canceled), sum(retried)
   from pool_activity
  where tenant = :tenant and at >= :since
@@ -85,21 +85,20 @@ select pool, at, sum(ended), sum(failed), sum(canceled), sum(retried)
  order by pool, at
 
 -- name: activity_by_slot
--- What all functions of a tenant did in each span of :slot milliseconds since :day_ago, and how late it was.
+-- The counts of all functions of a tenant in each span of :slot milliseconds since :day_ago, and their lateness.
 select slot, ended, failed, canceled, retried, late
   from ({slots}) as slots
  order by slot
 
 -- name: activity_of_pool
--- What a tenant's jobs in one pool did in each ten minutes since a moment, by worker. Reads the primary
--- key.
+-- The counts of a tenant's jobs in one pool in each ten minutes since an instant, by worker. Reads the primary key.
 select at, ended, failed, canceled, retried, late, null
   from pool_activity
  where tenant = :tenant and pool = :pool and at >= :since
  order by at
 
 -- name: add_activity
--- Add to what is known of spans.
+-- Add to the counts of spans.
 insert into activity {rows: tenant text, name text, at bigint, source text, ended bigint, failed bigint,
     canceled bigint, retried bigint, late text, took text}
 on conflict (tenant, name, at, source)
@@ -108,7 +107,7 @@ on conflict (tenant, name, at, source)
                  late = coalesce(excluded.late, activity.late), took = coalesce(excluded.took, activity.took)
 
 -- name: add_pool_activity
--- Add to what is known of spans of pools. How late they were is of the whole span so far.
+-- Add to the counts of pools' spans. The lateness is that of the whole span so far.
 insert into pool_activity {rows: tenant text, pool text, at bigint, source text, ended bigint, failed bigint,
     canceled bigint, retried bigint, late text}
 on conflict (tenant, pool, at, source)
@@ -122,7 +121,7 @@ on conflict (tenant, pool, at, source)
 {coming}
 
 -- name: coming_and_changes
--- What `coming` finds, and what `recent_changes` finds, with 3.
+-- The rows of `coming`, and those of `recent_changes` as rows 3.
 select part, number, '', '', what, '', 0
   from ({coming}) as comes
 union all
@@ -130,7 +129,7 @@ select 3, at, actor, action, target, detail, is_history
   from ({changes}) as lines
 
 -- name: due_jobs (postgres)
--- As SQLite's; a lateral join makes PostgreSQL read each queue by itself.
+-- As SQLite's; a lateral join makes PostgreSQL read each queue separately.
 with recursive {queues}
 select name, pool, count(*), min(due_at), sum(case when due_at < :late_at then 1 else 0 end)
   from (select * from (select j.name, j.pool, j.due_at
@@ -159,9 +158,9 @@ select name, pool, count(*), min(due_at), sum(case when due_at < :late_at then 1
  group by name, pool
 
 -- name: due_jobs (sqlite)
--- A tenant's due jobs by function and pool: how many, since when, and how many are late. Of those that are ready or
--- held back, the first :limit; of those that are not made ready yet and of suspects, those among the first :limit of all
--- tenants. Reads the indexes jobs_ready, jobs_by_limit_key, jobs_waiting and jobs_suspect.
+-- A tenant's due jobs by function and pool: how many, since when, and how many are late. Of those that are ready or held
+-- back, the first :limit; of those that are not made ready yet and of suspects, those among the first :limit of all tenants.
+-- Reads the indexes jobs_ready, jobs_by_limit_key, jobs_waiting and jobs_suspect.
 with recursive {queues}
 select name, pool, count(*), min(due_at), sum(case when due_at < :late_at then 1 else 0 end)
   from (select * from (select j.name, j.pool, j.due_at
@@ -184,8 +183,8 @@ select name, pool, count(*), min(due_at), sum(case when due_at < :late_at then 1
  group by name, pool
 
 -- name: evaluated_before
--- When a worker last evaluated a time of a schedule of any tenant before each moment in the JSON list
--- :moments. Reads the index occurrences_decided from there backwards.
+-- When a worker last evaluated a time of a schedule of any tenant before each instant in the JSON list :moments. Reads
+-- the index occurrences_decided from there backwards.
 select cast(m.each as bigint),
        (select decided_at
           from occurrences
@@ -203,8 +202,8 @@ select tenant, id, function, 1
  limit :limit
 
 -- name: first_missed (postgres)
--- As SQLite's; a lateral join makes PostgreSQL read each reason by itself, and an order that only the index
--- occurrences_by_reason has keeps it from looking for the reason among all that happened.
+-- As SQLite's; a lateral join makes PostgreSQL read each reason separately, and an order that only the index
+-- occurrences_by_reason has keeps it from searching the reason in the whole ledger.
 select min(early.nominal_at), min(early.actual_at)
   from {each :reasons} as r
  cross join lateral (select nominal_at, actual_at, decided_at
@@ -215,8 +214,8 @@ select min(early.nominal_at), min(early.actual_at)
  where early.decided_at >= :decided
 
 -- name: first_missed (sqlite)
--- The first nominal time that was missed for one of some reasons and judged at :decided or later, and the
--- first moment at which such a run was due; among the first :limit that were missed for each since :since. Reads the index
+-- The first nominal time that was missed for one of some reasons and judged at :decided or later, and the first instant
+-- at which such a run was due; among the first :limit missed times of each reason since :since. Reads the index
 -- occurrences_by_reason.
 select min((select min(nominal_at)
               from (select nominal_at, decided_at
@@ -235,7 +234,7 @@ select min((select min(nominal_at)
   from {each :reasons} as r
 
 -- name: found_jobs (postgres)
--- As SQLite's; lateral joins make PostgreSQL read the end of each state and of each function by itself.
+-- As SQLite's; lateral joins make PostgreSQL read the end of each state and of each function separately.
 with found (id) as (
     (select id from history where tenant = :tenant and key >= :text and key < :beyond limit :limit)
     union all
@@ -254,7 +253,7 @@ with found (id) as (
     (select r.id
        from {each :{by}s} as e
       cross join lateral (select id, key from {rows} where tenant = :tenant and {by} = e.each
-                           order by (id || '') desc limit :beside_{by} + 1) as r
+                           order by (id || '') desc limit :others_{by} + 1) as r
       where position(:text in r.id) > 0 or position(:text in r.key) > 0
       limit :limit)
     {then union all}
@@ -264,10 +263,11 @@ union all
 select id, kind, name, state, key from history where id = any (array(select id from found))
 
 -- name: found_jobs (sqlite)
--- A tenant's jobs whose key or id begins with :text (and is below :beyond), and those whose id or key has it somewhere,
--- among the :beside_state + 1 newest of each state of ended ones and the :beside_name + 1 newest of each function in :names of
--- others. At most :limit of each way. Reads the indexes of keys, history_by_state and jobs_by_name, and the rows of what it looks at. :states come as
--- JSON: beside a list of values, SQLite would make a Bloom filter of the whole history.
+-- A tenant's jobs whose key or id begins with :text (and is below :beyond), and those whose id or key contains it,
+-- among the :others_state + 1 newest of each state of ended ones and the :others_name + 1 newest of each function in
+-- :names of unfinished ones. At most :limit of each way. Reads the indexes of keys, history_by_state and jobs_by_name,
+-- and the scanned rows. :states come as JSON: with a list of values, SQLite would make a Bloom filter of the whole
+-- history.
 with found (id) as (
     select id
       from (select id from history indexed by history_by_key
@@ -293,7 +293,7 @@ with found (id) as (
              where r.tenant = :tenant and r.{by} = e.each and (instr(r.id, :text) > 0 or instr(r.key, :text) > 0)
                and r.id >= coalesce((select edge.id from {rows} as edge indexed by {rows}_by_{by}
                                       where edge.tenant = :tenant and edge.{by} = e.each
-                                      order by edge.id desc limit 1 offset :beside_{by}), '')
+                                      order by edge.id desc limit 1 offset :others_{by}), '')
              limit :limit)
     {then union}
 )
@@ -302,9 +302,9 @@ union all
 select id, kind, name, state, key from history where id in (select id from found)
 
 -- name: missed_and_skipped (postgres)
--- As SQLite's; a lateral join makes PostgreSQL read the end of each reason,
--- and an order that only the index occurrences_by_reason has keeps it from looking for the reason among all that happened.
--- Not "exists": PostgreSQL would read the whole ledger once to know all that has been made up for.
+-- As SQLite's; a lateral join makes PostgreSQL read the end of each reason, and an order that only the index
+-- occurrences_by_reason has keeps it from searching the reason in the whole ledger.
+-- Not "exists": PostgreSQL would read the whole ledger once to find all times that were caught up.
 select o.schedule_id, o.nominal_at, r.each, o.detail, o.actual_at, o.decided_at,
        (select 1
           from occurrences as later
@@ -326,10 +326,10 @@ select p.id, (select count(*)
   from (select value ->> 0 as id, (value ->> 1)::bigint as since from json_array_elements(:pauses::json)) as p
 
 -- name: missed_and_skipped (sqlite)
--- The newest occurrences that were missed since a moment, at most :limit of each reason, and
--- whether a trigger or a backfill has started them since. And how many times each of some schedules skipped since
--- a moment because it is paused, to :skipped_most at most, where others have their time; :pauses is a JSON list of [id, moment].
--- Reads the index occurrences_by_reason, and the primary key.
+-- The newest occurrences that were missed since an instant, at most :limit of each reason, and whether a trigger or a
+-- backfill has started them since. And how many times each of some schedules skipped since an instant because it is
+-- paused, to :skipped_most at most, in place of a time; :pauses is a JSON list of [id, instant]. Reads the index
+-- occurrences_by_reason, and the primary key.
 select o.schedule_id, o.nominal_at, o.reason, o.detail, o.actual_at, o.decided_at,
        exists (select 1
                  from occurrences as later
@@ -352,9 +352,10 @@ select p.id, (select count(*)
   from (select json_extract(value, '$[0]') as id, json_extract(value, '$[1]') as since from json_each(:pauses)) as p
 
 -- name: missed_occurrences
--- The first :limit schedules, of a tenant or of all, that were found since :since to have missed times, with
--- how many of these times no trigger and no backfill runs. They are counted among the :look newest occurrences of each.
--- Reads the index schedules_missed, which has only schedules that ever missed a time, and the primary key of occurrences.
+-- The first :limit schedules, of a tenant or of all, that were found since :since to have missed times, with the number
+-- of these times that no trigger or backfill has run. They are counted among the :scan_max newest occurrences of each.
+-- Reads the index schedules_missed, which has only schedules that ever missed a time, and the primary key of
+-- occurrences.
 select tenant, id, function, missed
   from (select s.tenant, s.id, s.function,
                (select count(*)
@@ -362,7 +363,7 @@ select tenant, id, function, missed
                           from occurrences as o
                          where o.tenant = s.tenant and o.schedule_id = s.id
                          order by o.nominal_at desc
-                         limit :look) as newest
+                         limit :scan_max) as newest
                  where newest.fate = 'missed' and newest.decided_at >= :since
                    and not exists (select 1
                                      from occurrences as later
@@ -404,7 +405,7 @@ select tenant, count(*), min(next_at)
 
 -- name: overdue_schedules (sqlite)
 -- How many schedules of the tenants in the JSON list :tenants have a next time before :late_at, and since when.
--- Looks at no more than :limit of them, by the index schedules_by_next.
+-- Reads at most :limit of them, by the index schedules_by_next.
 select tenant, count(*), min(next_at)
   from (select s.tenant, s.next_at
           from json_each(:tenants) as t
@@ -414,9 +415,9 @@ select tenant, count(*), min(next_at)
  group by tenant
 
 -- name: pool_endings
--- A tenant's newest :limit jobs that have ended: pool, state, when each was due, started and ended, and as
--- which job it runs again. A run of a workflow goes through its pool many times, so it is counted, and has no start here.
--- Reads the index history_by_state.
+-- A tenant's newest :limit jobs that have ended: pool, state, when each was due, started and ended, and the job as
+-- which it runs again. A workflow run goes through its pool many times, so it is counted, and has no start here. Reads
+-- the index history_by_state.
 select pool, state, due_at, case when kind = 'workflow' then null else started_at end, completed_at, retried_as
   from ({for state in success, failed, canceled}
         select *
@@ -461,13 +462,13 @@ select n.each, h.started_at - h.due_at,
                        from history
                       where tenant = :tenant and name = n.each and state = s.state
                       order by (id || '') desc
-                      limit :beside + 1) as h
+                      limit :others + 1) as h
  where h.started_at is not null
 
 -- name: samples (sqlite)
--- How late the newest jobs of some functions that ended were started, and how long they took: of each function and
--- state those with the :beside + 1 newest ids. The run of a workflow has taken the time since it was made: its job starts
--- anew after each wait. Reads the index history_by_name.
+-- How late the newest ended jobs of some functions were started, and how long they took: for each function and state
+-- those with the :others + 1 newest ids. A workflow run counts from its creation: its job starts again after each wait.
+-- Reads the index history_by_name.
 select h.name, h.started_at - h.due_at,
        h.completed_at - case h.kind when 'workflow' then h.created_at else h.started_at end
   from {each :names} as n
@@ -478,21 +479,21 @@ select h.name, h.started_at - h.due_at,
                            from history as edge indexed by history_by_name
                           where edge.tenant = :tenant and edge.name = n.each and edge.state = s.state
                           order by edge.id desc
-                          limit 1 offset :beside), '')
+                          limit 1 offset :others), '')
 
 -- name: stuck_runs
--- Runs of workflows of the tenants in the JSON list :tenants that cannot go on, which have an error while they wait.
--- They are tried again soon, so they are looked for among the first :look jobs that wait until :until, of all tenants. Reads
--- the index jobs_waiting.
+-- Workflow runs of the tenants in the JSON list :tenants that cannot continue: they have an error while they wait. They
+-- are retried soon, so only the first :scan_max jobs of all tenants that wait until :until are read. Reads the index
+-- jobs_waiting.
 select tenant, id, name, error, coalesce(started_at, created_at)
-  from {soonest waiting :until :look: id, name, kind, error, started_at, created_at} as soon
+  from {soonest waiting :until :scan_max: id, name, kind, error, started_at, created_at} as soon
  where kind = 'workflow' and error is not null and tenant in (select t.each from {each :tenants} as t)
  order by id
  limit :limit
 
 -- name: trouble (postgres)
--- As SQLite's; PostgreSQL names the makers of JSON otherwise, and reads a schedule's newest occurrences by a lateral
--- join.
+-- As SQLite's; PostgreSQL's functions for JSON have other names, and a lateral join reads a schedule's newest
+-- occurrences.
 select (select cast(json_build_array(count(*), count(*) - count(retried_as)) as text)
           from (select retried_as
                   from history
@@ -539,10 +540,10 @@ select (select cast(json_build_array(count(*), count(*) - count(retried_as)) as 
                   from schedules
                  where tenant = :tenant and status = 'paused'
                  order by id
-                 limit :looked_at) as paused),
+                 limit :paused_max) as paused),
        (select coalesce(json_agg(json_build_array(id, name, error, tried_at)), '[]')::text
           from (select id, name, error, coalesce(started_at, created_at) as tried_at
-                  from {soonest waiting :stuck_until :stuck_look: id, name, kind, error, started_at, created_at} as soon
+                  from {soonest waiting :stuck_until :stuck_scan_max: id, name, kind, error, started_at, created_at} as soon
                  where kind = 'workflow' and error is not null and tenant = :tenant
                  order by id
                  limit :stuck_most) as stuck),
@@ -576,15 +577,15 @@ select (select cast(json_build_array(count(*), count(*) - count(retried_as)) as 
                  limit :shown) as f)
 
 -- name: trouble (sqlite)
--- What is wrong with a tenant, in one row: how many jobs failed since a moment, and how many of these were not run
--- again; whether a time was missed in the last month, and how many in the last day, to :many; how many schedules are failing
--- and paused, to :limit; which pools are paused and why, and which have used their rate; the :shown failing schedules that
--- ran last with the outcomes of their :runs newest occurrences, and the state of the first :looked_at paused ones; the runs
--- of workflows that cannot go on, which have an error while they wait and are tried again until :stuck_until, of the first
--- :stuck_look jobs that wait until then; and the functions with failures that no failing schedule tells of, with how many
--- were not run again, and the last of them (SQLite takes its id from the row with the maximum). Reads the indexes
--- history_failed, occurrences_by_reason, schedules_failing, schedules_paused, schedules_by_last and jobs_waiting, and the
--- primary key of occurrences. Lists are JSON.
+-- The trouble of a tenant, in one row: how many jobs failed since an instant, and how many of these were not retried;
+-- whether a time was missed in the last month, and how many in the last day, to :many; how many schedules are failing
+-- and paused, to :limit; which pools are paused and why, and which have used their rate; the :shown failing schedules
+-- that ran last with the outcomes of their :runs newest occurrences, and the state of the first :paused_max paused
+-- ones; the workflow runs that cannot continue (they have an error while they wait and are retried until :stuck_until),
+-- of the first :stuck_scan_max jobs that wait until then; and the functions with failures that no failing schedule
+-- covers, with the number that was not retried, and the last of them (SQLite takes its id from the row with the
+-- maximum). Reads the indexes history_failed, occurrences_by_reason, schedules_failing, schedules_paused,
+-- schedules_by_last and jobs_waiting, and the primary key of occurrences. Lists are JSON.
 select (select json_array(count(*), count(*) - count(retried_as))
           from (select retried_as
                   from history indexed by history_failed
@@ -627,10 +628,10 @@ select (select json_array(count(*), count(*) - count(retried_as))
                   from schedules indexed by schedules_paused
                  where tenant = :tenant and status = 'paused'
                  order by id
-                 limit :looked_at)),
+                 limit :paused_max)),
        (select json_group_array(json_array(id, name, error, tried_at))
           from (select id, name, error, coalesce(started_at, created_at) as tried_at
-                  from {soonest waiting :stuck_until :stuck_look: id, name, kind, error, started_at, created_at} as soon
+                  from {soonest waiting :stuck_until :stuck_scan_max: id, name, kind, error, started_at, created_at} as soon
                  where kind = 'workflow' and error is not null and tenant = :tenant
                  order by id
                  limit :stuck_most)),

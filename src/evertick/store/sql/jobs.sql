@@ -1,5 +1,5 @@
 -- part: with_rows
--- The rows :rows of new jobs as r; their large arguments and their counts are written beside them.
+-- The rows :rows of new jobs as r; their large arguments and their counts are written in the same statement.
 with r as materialized (
     select *
       from json_to_recordset(:rows::json)
@@ -16,17 +16,16 @@ with r as materialized (
 )
 
 -- name: begin_writing (sqlite)
--- Take the write lock, and change nothing. SQLite's own: a transaction that has read first cannot write any
--- more once another one has written.
+-- Take the write lock, and change nothing. SQLite's own: a transaction that has read first cannot write any more once
+-- another one has written.
 delete from jobs
  where false
 
 -- name: cancel_jobs (postgres)
--- End unfinished jobs: they move to `history`. Finished ones stay as they are. :ids is a JSON list.
--- What an action has begun only the end of its function ends. Until then the job is in progress with a request, :stop
--- (1 asks, 2 ends it by force), and its key is free: what replaces it may be scheduled.
--- The rows are locked first, in their order: which of both happens must not depend on what a claim changes meanwhile.
--- `tenant || ''` keeps databases from an index that begins with the tenant.
+-- End unfinished jobs: they move to `history`. Finished ones stay as they are. :ids is a JSON list. A running action
+-- ends only with its function. Until then the job is in progress with a request, :stop (1 asks, 2 ends it by force),
+-- and its key is free: its replacement may be scheduled. The rows are locked first, in their order: a concurrent claim
+-- must not change which of both happens. `tenant || ''` keeps databases from an index that begins with the tenant.
 with found as materialized (
     select id, state = 'in_progress' and kind = 'action' as runs
       from jobs
@@ -66,8 +65,8 @@ select id, 'canceled', on_complete, schedule, name, trace
   from gone
 
 -- name: cancel_jobs (sqlite)
--- End unfinished jobs in `history`; delete_finished follows. Finished ones stay as they are, and actions that
--- run are for ask_to_stop. :ids is a JSON list.
+-- End unfinished jobs in `history`; delete_finished follows. Finished ones stay as they are; running actions are for
+-- ask_to_stop. :ids is a JSON list.
 -- `tenant || ''` keeps databases from an index that begins with the tenant.
 insert into history (id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, completed_at, attempt,
                      failures, crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop, schedule, args, error,
@@ -81,13 +80,13 @@ select id, tenant, kind, name, 'canceled', requested_at, due_at, created_at,
 returning id, state, on_complete, schedule, name, (select trace from jobs where jobs.id = history.id)
 
 -- name: find_call
--- What a mutation answered when it was called with this idempotency key before.
+-- The result of a mutation that was called with this idempotency key before.
 select name, fingerprint, result
   from calls
  where tenant = :tenant and key = :key
 
 -- name: find_unfinished_key
--- The unfinished job that holds a key, if there is one. Reads the unique index jobs_key.
+-- The unfinished job that has a key, if there is one. Reads the unique index jobs_key.
 select id
   from jobs
  where tenant = :tenant and key = :key and state in ('pending', 'in_progress')
@@ -110,11 +109,11 @@ select id, tenant, kind, name, state, requested_at, due_at, created_at, started_
  where id in {list :ids} and (tenant || '') = :tenant
 
 -- name: insert_bodies
--- Keep large arguments apart from their jobs.
+-- Store large arguments apart from their jobs.
 insert into bodies {rows: id text, args text}
 
 -- name: insert_canceled
--- Write jobs that are canceled from their birth.
+-- Write jobs that are canceled from the start.
 insert into history {rows: id text, tenant text, kind text, name text, args text, state text, requested_at bigint,
     due_at bigint, created_at bigint, parent_id text, key text, schedule_id text, schedule text, completed_at bigint,
     pool text, priority smallint, retry text, on_complete text, limit_key text, attempt integer, failures integer,
@@ -127,13 +126,13 @@ copy jobs (id, tenant, kind, name, args, state, requested_at, due_at, created_at
 from stdin
 
 -- name: insert_jobs (sqlite)
--- Write one scheduled call. SQLite runs it once a row; PostgreSQL's twin takes all rows in one round trip.
+-- Write one scheduled call. SQLite runs it once a row; PostgreSQL's version takes all rows in one round trip.
 insert into jobs (id, tenant, kind, name, args, state, requested_at, due_at, created_at, parent_id, key, retry,
                   on_complete, schedule_id, schedule, pool, queue, stage, priority, rank, size, limit_key, trace)
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: insert_jobs_few (postgres)
--- As insert_jobs, for a few rows: the server is asked once, for their large arguments and counts too.
+-- As insert_jobs, for a few rows: one round trip, also for their large arguments and counts.
 {with_rows}
 insert into jobs (id, tenant, kind, name, args, state, requested_at, due_at, created_at, parent_id, key, retry,
                   on_complete, schedule_id, schedule, pool, queue, stage, priority, rank, size, limit_key, trace)
@@ -141,10 +140,10 @@ select id, tenant, kind, name, args, state, requested_at, due_at, created_at, pa
        schedule_id, schedule, pool, queue, stage, priority, rank, size, limit_key, trace
   from r
 
--- name: insert_jobs_told (postgres)
--- As insert_jobs_few, and takes the notification of it along; a row says that it did.
--- NOTIFY locks out that of every other transaction until the commit is on disk, and fails where the queue is full: so
--- only one at a time does it, and only while there is room.
+-- name: insert_jobs_and_notify (postgres)
+-- As insert_jobs_few, and sends the notification, too; then it returns a row. NOTIFY blocks that of every other
+-- transaction until the commit is on disk, and fails if the queue is full: so only one transaction at a time does it,
+-- and only while the queue has space.
 {with_rows}, new as (
     insert into jobs (id, tenant, kind, name, args, state, requested_at, due_at, created_at, parent_id, key, retry,
                       on_complete, schedule_id, schedule, pool, queue, stage, priority, rank, size, limit_key, trace)
@@ -157,7 +156,7 @@ select pg_notify(:channel, :payload)
    and pg_try_advisory_xact_lock(:lock)
 
 -- name: mark_retried
--- Write as which job a finished one runs again, if what is written so far is :replaces; null is nothing.
+-- Store the job as which a finished one runs again, if the stored one is :replaces (or null if there is none).
 update history
    set retried_as = :again
  where id = :id and (tenant || '') = :tenant
@@ -165,8 +164,8 @@ update history
 returning name, state
 
 -- name: mark_steps_retried
--- Write at the failed calls of a run that they run again in another one, unless that is written. Reads
--- the index history_by_parent: the state is compared so that those of failed jobs do not serve.
+-- Store at the failed calls of a run that they run again in another one, unless that is stored. Reads the index
+-- history_by_parent: the comparison of the state keeps databases from the indexes of failed jobs.
 update history
    set retried_as = :again
  where tenant = :tenant and parent_id = :run
@@ -174,7 +173,7 @@ update history
 returning id, name, kind
 
 -- name: prune_calls
--- Forget at most :limit remembered calls made before :before.
+-- Remove at most :limit calls made before :before.
 delete from calls
  where (tenant, key) in (select tenant, key
                            from calls
@@ -183,8 +182,8 @@ delete from calls
                           limit :limit)
 
 -- name: reschedule_job
--- Let a pending job be due at :due_at. One that runs, or is being run, stays as it is; so does a run that has
--- begun, which waits for what its code waits for.
+-- Make a pending job due at :due_at. A running job stays as it is; so does a run that has begun, whose code decides
+-- when it continues.
 update jobs
    set due_at = :due_at, rank = cast(:due_at as bigint) - priority * 60000,
        stage = case when stage in ('suspect', 'paused') then stage else 'waiting' end
@@ -192,12 +191,12 @@ update jobs
 returning kind
 
 -- name: save_call
--- Remember the answer of a call, in the mutation's own transaction. A key exists once.
+-- Store the result of a call, in the mutation's own transaction. A key exists once.
 insert into calls (tenant, key, name, fingerprint, result, created_at)
 values (:tenant, :key, :name, :fingerprint, :result, :created_at)
 
 -- name: unfinished_keys
--- Which of these keys (a JSON list) unfinished jobs of a tenant hold. Reads the unique index jobs_key.
+-- The keys of a JSON list that unfinished jobs of a tenant have. Reads the unique index jobs_key.
 select key
   from jobs
  where tenant = :tenant and key in {list :keys} and state in ('pending', 'in_progress')

@@ -7,20 +7,20 @@ select fate, outcome, count(*)
  group by fate, outcome
 
 -- name: delete_run_reports (postgres)
--- The reports were heard, in one round trip. They are looked up in the primary key.
+-- Remove processed reports, in one round trip. They are looked up in the primary key.
 delete from run_reports
  where job_id = any (array(select job_id from json_to_recordset(:rows::json) as h (job_id text)))
 
 -- name: delete_run_reports (sqlite)
--- The report was heard. SQLite runs it once a row.
+-- Remove a processed report. SQLite runs it once a row.
 delete from run_reports
  where job_id = ?
 
 -- name: end_occurrences (postgres)
--- Runs of started occurrences ended, in one round trip.
--- Each row is looked up by its key, and then written where it is. The key is given as a range, because for equal values
--- PostgreSQL takes occurrences_in_order to be as good as the primary key while it has no statistics: it then read, for
--- each run, all occurrences of the same moment. The schedule is locked, or gone: nothing else writes the row meanwhile.
+-- Store the ends of started occurrences' runs, in one round trip. Each row is looked up by its key, and then written by
+-- its place. The key is given as a range: for equal values, PostgreSQL without statistics takes occurrences_in_order to
+-- be as good as the primary key, and would read all occurrences of the same instant for each run. The schedule is
+-- locked, or gone: nothing else writes the row meanwhile.
 with e as materialized (
     select *
       from json_to_recordset(:rows::json)
@@ -46,7 +46,7 @@ update occurrences
    and occurrences.fate = 'started' and occurrences.ended_at is null
 
 -- name: end_occurrences (sqlite)
--- The run of a started occurrence ended. SQLite runs it once a row.
+-- Store the end of a started occurrence's run. SQLite runs it once a row.
 update occurrences
    set ended_at = ?, outcome = ?, detail = coalesce(?, detail)
  where tenant = ? and schedule_id = ? and nominal_at = ? and origin = ? and request = ?
@@ -73,8 +73,8 @@ select tenant, schedule_id, nominal_at, origin, request, actual_at, fate, reason
    and request = :request
 
 -- name: has_missed
--- Whether a time of a schedule was found missed since :decided that neither a trigger nor a backfill has
--- started since; of the times since :since. Reads the primary key.
+-- Whether a time of a schedule was found missed since :decided that neither a trigger nor a backfill has started since;
+-- of the times since :since. Reads the primary key.
 select 1
   from occurrences as missed
  where missed.tenant = :tenant and missed.schedule_id = :schedule_id and missed.nominal_at >= :since
@@ -111,7 +111,7 @@ select tenant, schedule_id, nominal_at, origin, request, actual_at, fate, reason
                                          limit 1)
 
 -- name: list_occurrences_asc
--- The ledger by nominal time, upwards, beyond the position given.
+-- The ledger by nominal time, upwards, after the given position.
 select tenant, schedule_id, nominal_at, origin, request, actual_at, fate, reason, detail, decided_at, run_id, job_id,
        started_at, ended_at, outcome
   from occurrences
@@ -121,7 +121,7 @@ select tenant, schedule_id, nominal_at, origin, request, actual_at, fate, reason
  limit :limit
 
 -- name: list_occurrences_by_reason_asc
--- As list_occurrences_asc, of one reason, as far as its fate is one of :fates.
+-- As list_occurrences_asc, of one reason, if its fate is one of :fates.
 select tenant, schedule_id, nominal_at, origin, request, actual_at, fate, reason, detail, decided_at, run_id, job_id,
        started_at, ended_at, outcome
   from occurrences
@@ -132,7 +132,7 @@ select tenant, schedule_id, nominal_at, origin, request, actual_at, fate, reason
  limit :limit
 
 -- name: list_occurrences_by_reason_desc
--- As list_occurrences_desc, of one reason, as far as its fate is one of :fates.
+-- As list_occurrences_desc, of one reason, if its fate is one of :fates.
 select tenant, schedule_id, nominal_at, origin, request, actual_at, fate, reason, detail, decided_at, run_id, job_id,
        started_at, ended_at, outcome
   from occurrences
@@ -143,7 +143,7 @@ select tenant, schedule_id, nominal_at, origin, request, actual_at, fate, reason
  limit :limit
 
 -- name: list_occurrences_desc
--- The ledger by nominal time, downwards, beyond the position given.
+-- The ledger by nominal time, downwards, after the given position.
 select tenant, schedule_id, nominal_at, origin, request, actual_at, fate, reason, detail, decided_at, run_id, job_id,
        started_at, ended_at, outcome
   from occurrences
@@ -186,11 +186,11 @@ select s.each, o.fate, o.outcome, o.origin, o.started_at - o.actual_at
                        from occurrences
                       where tenant = :tenant and schedule_id = s.each
                       order by nominal_at desc, origin desc, request desc
-                      limit :beside + 1) as o
+                      limit :others + 1) as o
 
 -- name: newest_endings (sqlite)
--- How the newest occurrences of some schedules ended, :count of each, the newest first. Reads the
--- primary key; those of the time at which :count is reached all come along.
+-- How the newest occurrences of some schedules ended, :count of each, the newest first. Reads the primary key; all
+-- occurrences of the time at which :count is reached are included.
 select o.schedule_id, o.fate, o.outcome, o.origin, o.started_at - o.actual_at
   from {each :ids} as s
  cross join occurrences o
@@ -199,11 +199,11 @@ select o.schedule_id, o.fate, o.outcome, o.origin, o.started_at - o.actual_at
                                    from occurrences edge
                                   where edge.tenant = :tenant and edge.schedule_id = s.each
                                   order by edge.nominal_at desc
-                                  limit 1 offset :beside), -9223372036854775807)
+                                  limit 1 offset :others), -9223372036854775807)
  order by o.schedule_id, o.nominal_at desc, o.origin desc, o.request desc
 
 -- name: orphaned_reports
--- Ends of runs whose schedule was deleted meanwhile, but for those another evaluator is looking at.
+-- Ends of runs whose schedule was deleted, except those that another evaluator has locked.
 select job_id, tenant, schedule_id, nominal_at, origin, request, ended_at, outcome, result, message
   from run_reports r
  where not exists (select 1 from schedules s where s.tenant = r.tenant and s.id = r.schedule_id)
@@ -211,7 +211,7 @@ select job_id, tenant, schedule_id, nominal_at, origin, request, ended_at, outco
 {for update skip locked}
 
 -- name: prune_occurrences
--- Remove at most :limit rows of the ledger decided before :before. What waits or runs stays.
+-- Remove at most :limit rows of the ledger decided before :before. Waiting and running ones stay.
 delete from occurrences
  where (tenant, schedule_id, nominal_at, origin, request) in (
         select tenant, schedule_id, nominal_at, origin, request
@@ -221,7 +221,7 @@ delete from occurrences
          limit :limit)
 
 -- name: record_occurrences
--- Rows of the ledger: new, or the later fate of ones that were waiting.
+-- Rows of the ledger: new ones, or the later fate of waiting ones.
 insert into occurrences {rows: tenant text, schedule_id text, nominal_at bigint, origin text, request text,
     actual_at bigint, fate text, reason text, detail text, decided_at bigint, run_id text, job_id text,
     started_at bigint}
@@ -231,14 +231,14 @@ on conflict (tenant, schedule_id, nominal_at, origin, request) do update
  where occurrences.fate = 'buffered'
 
 -- name: report_runs
--- Runs of schedules ended. A job reports once.
+-- Store the ends of schedules' runs. A job reports once.
 insert into run_reports {rows: job_id text, tenant text, schedule_id text, nominal_at bigint, origin text,
     request text, ended_at bigint, outcome text, result text, message text}
 on conflict do nothing
 
 -- name: run_reports_of (postgres)
--- What the runs of some schedules reported, schedule by schedule, in the order in which they ended.
--- :keys is a JSON list of [tenant, id]; PostgreSQL names its reader otherwise.
+-- The reports of the runs of some schedules, by schedule, in the order in which the runs ended.
+-- :keys is a JSON list of [tenant, id]; PostgreSQL's function for it has another name.
 select r.job_id, r.tenant, r.schedule_id, r.nominal_at, r.origin, r.request, r.ended_at, r.outcome, r.result, r.message
   from (select value ->> 0 as tenant, value ->> 1 as id from json_array_elements(:keys::json)) k
   join run_reports r on r.tenant = k.tenant and r.schedule_id = k.id
@@ -246,7 +246,7 @@ select r.job_id, r.tenant, r.schedule_id, r.nominal_at, r.origin, r.request, r.e
  limit :limit
 
 -- name: run_reports_of (sqlite)
--- What the runs of some schedules reported, schedule by schedule, in the order in which they ended.
+-- The reports of the runs of some schedules, by schedule, in the order in which the runs ended.
 -- :keys is a JSON list of [tenant, id].
 select r.job_id, r.tenant, r.schedule_id, r.nominal_at, r.origin, r.request, r.ended_at, r.outcome, r.result, r.message
   from (select json_extract(value, '$[0]') as tenant, json_extract(value, '$[1]') as id from json_each(:keys)) k

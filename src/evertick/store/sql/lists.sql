@@ -1,5 +1,5 @@
 -- part: attributed
--- Has a run the other attributes, too? :others is a JSON list of texts such as 'stage="paid"'.
+-- Whether a run has the other attributes, too. :others is a JSON list of texts such as 'stage="paid"'.
    and not exists (select 1
                      from {each :others} as o
                     where not exists (select 1
@@ -7,7 +7,7 @@
                                        where a.run_id = id and a.name || '=' || a.value = o.each))
 
 -- part: found
--- The runs with an attribute that a page of a list looks at.
+-- The runs with an attribute that a page of a list scans.
 (select run_id
    from workflow_attributes
   where tenant = :tenant and name = :attribute and value = :attribute_value
@@ -27,9 +27,9 @@ select name
  where name is not null
 
 -- part: narrowed
--- What further filters ask of a row of jobs or history; one that is null does not narrow. {says} asks whether :error is
--- part of an error's type and message as they are shown, in lower case and with JSON's escapes. :in_pool is "/mail", the end
--- of the full name of a pool, "shop/mail". It shares a condition with :due_until: with one more, SQLite sorts rows that an
+-- Further filters on a row of jobs or history; a null one does not filter. {says} tests whether :error is part of an
+-- error's type and message as they are shown, in lower case and with JSON's escapes. :in_pool is "/mail", the end of
+-- the full name of a pool, "shop/mail". It shares a condition with :due_until: with one more, SQLite sorts rows that an
 -- index has in order. So do others. The job of an occurrence was requested for its nominal time.
    and case when cast(:name as text) is null or name = :name
             then cast(:schedule_id as text) is null or schedule_id = :schedule_id
@@ -51,15 +51,15 @@ select name
    and case when :roots = 0 or {is root} then cast(:error as text) is null or {says} else false end
 
 -- part: open
--- What is asked of a row of jobs that is the run of a workflow: whether its state is among :open_states; null for any. See
+-- The filter on a row of jobs that is a workflow run: whether its state is among :open_states; null for any. See
 -- `RunView.of`.
    and (cast(:open_states as text) is null or :open_states like '%' || case
         when stage = 'paused' then 'paused' when attempt > 1 or attempt = 1 and state = 'pending' then 'running' else 'pending' end || '%')
 
 -- part: queues
--- The queues with ready jobs, and those with jobs that are held for their keys: after the last of each, one row of null. One
--- step of the index jobs_ready for each queue, and of jobs_by_limit_key for each with held jobs.
--- No queue is below 0: SQLite searches the index where it would otherwise scan it.
+-- The queues with ready jobs, and those with jobs that are held for their keys: after the last of each, one row of
+-- null. One step of the index jobs_ready for each queue, and of jobs_by_limit_key for each with held jobs. No queue is
+-- below 0: SQLite searches the index where it would otherwise scan it.
 ready (due) as (
     select (select queue from jobs where state = 'pending' and stage = 'ready' and queue >= 0 order by queue limit 1)
     union all
@@ -79,9 +79,9 @@ ready (due) as (
 )
 
 -- name: due_queues
--- The functions, pools and queues of a tenant's due jobs. One step of the index jobs_ready for each queue, and
--- of jobs_by_limit_key for each with held jobs; of jobs that are not made ready yet, and of suspects, the first :look of
--- all tenants.
+-- The functions, pools and queues of a tenant's due jobs. One step of the index jobs_ready for each queue, and of
+-- jobs_by_limit_key for each with held jobs; of jobs that are not made ready yet, and of suspects, the first :scan_max
+-- of all tenants.
 with recursive {queues}
 select name, pool, queue
   from ready
@@ -100,9 +100,9 @@ select name, pool, queue
                       order by limit_key, rank, id
                       limit 1)
 union all
-select name, pool, queue from {soonest waiting :now :look: name, pool, queue} as waiting where tenant = :tenant
+select name, pool, queue from {soonest waiting :now :scan_max: name, pool, queue} as waiting where tenant = :tenant
 union all
-select name, pool, queue from {soonest suspect :now :look: name, pool, queue} as suspects where tenant = :tenant
+select name, pool, queue from {soonest suspect :now :scan_max: name, pool, queue} as suspects where tenant = :tenant
 
 -- name: edge_by_attribute
 -- As edge_finished, of the runs with an attribute.
@@ -114,8 +114,7 @@ select run_id
 offset :skip
 
 -- name: edge_finished
--- The last of the :skip + 1 rows that list_finished looks at, in the order of its index; none if there
--- are fewer.
+-- The last of the :skip + 1 rows that list_finished scans, in the order of its index; none if there are fewer.
 select id
   from history
  where tenant = :tenant {by} and state = :state and {id} {beyond} :beyond
@@ -143,7 +142,7 @@ select (select id
   from {each :names} as names
 
 -- name: edge_waiting
--- Where a look of list_waiting ends, after :skip jobs of all tenants, if there are more.
+-- The end of a scan of list_waiting, after :skip jobs of all tenants, if there are more.
 select due_at, id
   from jobs {indexed by jobs_waiting}
  where state = 'pending' and stage = 'waiting'
@@ -153,8 +152,8 @@ select due_at, id
 offset :skip
 
 -- name: errors_of
--- The beginnings of the errors of the finished jobs with the ids in the JSON list :ids: type and message, with
--- JSON's escapes. In no order.
+-- The beginnings of the errors of the finished jobs with the ids in the JSON list :ids: type and message, with JSON's
+-- escapes. Unordered.
 select id, substr({error}, 1, 200)
   from history
  where id in {list :ids} and (tenant || '') = :tenant and error is not null
@@ -188,12 +187,12 @@ select tenant, name, pool, doing, count(*), min(due_at)
                     when j.state = 'pending' then 'due' else 'claimed' end as doing
           from json_array_elements_text(:tenants::json) as t (each)
          cross join lateral (select * from jobs where tenant = t.each order by name limit :limit) as j
-         limit :limit) as looked
+         limit :limit) as scanned
  group by tenant, name, pool, doing
 
 -- name: job_groups (sqlite)
--- The unfinished jobs of the tenants in the JSON list :tenants, by function, pool and what they do: how many,
--- and the earliest due time. Looks at no more than :limit jobs, by the index jobs_by_name.
+-- The unfinished jobs of the tenants in the JSON list :tenants, by function, pool and state: how many, and the earliest
+-- due time. Reads at most :limit jobs, by the index jobs_by_name.
 select tenant, name, pool, doing, count(*), min(due_at)
   from (select j.tenant, j.name, j.pool, j.due_at,
                case when j.state = 'in_progress' and j.kind = 'action' then 'running' when j.due_at > :now or j.stage = 'paused' then 'later'
@@ -201,12 +200,12 @@ select tenant, name, pool, doing, count(*), min(due_at)
           from json_each(:tenants) as t
          cross join jobs as j indexed by jobs_by_name
             on j.tenant = t.value
-         limit :limit) as looked
+         limit :limit) as scanned
  group by tenant, name, pool, doing
 
 -- name: list_finished
--- A tenant's finished jobs in :state, beyond the id :beyond and up to :horizon, at most :limit. What stands
--- in braces is filled in when the statement is read. Reads the index of history that begins with what {by} compares.
+-- A tenant's finished jobs in :state, after the id :beyond and up to :horizon, at most :limit. The words in braces are
+-- replaced when the statement is loaded. Reads the index of history that begins with the column of {by}.
 select id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, completed_at, attempt, failures,
        crashes, null, parent_id, key, schedule_id, pool, priority, stop, retried_as
   from history
@@ -216,7 +215,7 @@ select id, tenant, kind, name, state, requested_at, due_at, created_at, started_
  limit :limit
 
 -- name: list_finished_by_attribute (postgres)
--- As list_finished, of the runs with an attribute: at most LOOK_MAX of them lie up to :horizon.
+-- As list_finished, of the runs with an attribute: at most SCAN_MAX of them are up to :horizon.
 select id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, completed_at, attempt, failures,
        crashes, null, parent_id, key, schedule_id, pool, priority, stop, retried_as
   from history
@@ -229,7 +228,7 @@ select id, tenant, kind, name, state, requested_at, due_at, created_at, started_
  limit :limit
 
 -- name: list_finished_by_attribute (sqlite)
--- As list_finished, of the runs with an attribute: at most LOOK_MAX of them lie up to :horizon.
+-- As list_finished, of the runs with an attribute: at most SCAN_MAX of them are up to :horizon.
 select id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, completed_at, attempt, failures,
        crashes, null, parent_id, key, schedule_id, pool, priority, stop, retried_as
   from {found} as found
@@ -242,7 +241,7 @@ select id, tenant, kind, name, state, requested_at, due_at, created_at, started_
  limit :limit
 
 -- name: list_running
--- As list_finished, of actions that run. Reads the index jobs_running, which is short, and sorts.
+-- As list_finished, of running actions. Reads the index jobs_running, which is short, and sorts.
 -- `tenant || ''` keeps PostgreSQL from the indexes of all a tenant's jobs.
 select id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, cast(null as bigint), attempt,
        failures, crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop, cast(null as text)
@@ -254,8 +253,8 @@ select id, tenant, kind, name, state, requested_at, due_at, created_at, started_
  limit :limit
 
 -- name: list_unfinished
--- As list_finished, of what is to be done. Reads an index of jobs that begins with what {by} compares.
--- A claimed mutation counts as pending; actions that run are left out unless :with_running is 1.
+-- As list_finished, of unfinished jobs. Reads an index of jobs that begins with the column of {by}. A claimed mutation
+-- counts as pending; running actions are omitted unless :with_running is 1.
 select id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, cast(null as bigint), attempt,
        failures, crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop, cast(null as text)
   from jobs
@@ -267,7 +266,7 @@ select id, tenant, kind, name, state, requested_at, due_at, created_at, started_
  limit :limit
 
 -- name: list_unfinished_by_attribute (postgres)
--- As list_unfinished, of the runs with an attribute: at most LOOK_MAX of them lie up to :horizon.
+-- As list_unfinished, of the runs with an attribute: at most SCAN_MAX of them are up to :horizon.
 select id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, cast(null as bigint), attempt,
        failures, crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop, cast(null as text)
   from jobs
@@ -280,7 +279,7 @@ select id, tenant, kind, name, state, requested_at, due_at, created_at, started_
  limit :limit
 
 -- name: list_unfinished_by_attribute (sqlite)
--- As list_unfinished, of the runs with an attribute: at most LOOK_MAX of them lie up to :horizon.
+-- As list_unfinished, of the runs with an attribute: at most SCAN_MAX of them are up to :horizon.
 select id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, cast(null as bigint), attempt,
        failures, crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop, cast(null as text)
   from {found} as found
@@ -332,8 +331,8 @@ select j.id, j.tenant, j.kind, j.name, j.state, j.requested_at, j.due_at, j.crea
  limit :limit
 
 -- name: list_waiting
--- A tenant's jobs that wait for their time, the soonest first: beyond a place and up to another one. Reads the
--- index jobs_waiting, which has those of all tenants; PostgreSQL would otherwise read all of the tenant and sort them.
+-- A tenant's jobs that wait for their time, the soonest first: after one position and up to another. Reads the index
+-- jobs_waiting, which has those of all tenants; PostgreSQL would otherwise read all of the tenant and sort them.
 select id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, null, attempt, failures, crashes,
        worker_id, parent_id, key, schedule_id, pool, priority, stop, cast(null as text)
   from jobs {indexed by jobs_waiting}

@@ -1,5 +1,5 @@
 -- name: close_occurrences (postgres)
--- Runs ended, or occurrences wait no longer, in one round trip.
+-- Remove ended runs, or occurrences that do not wait any more, in one round trip.
 -- Each row is looked up by its key, as in end_occurrences; the order keeps PostgreSQL from open_occurrences_in_order.
 with c as materialized (
     select *
@@ -20,13 +20,12 @@ delete from open_occurrences
        ))
 
 -- name: close_occurrences (sqlite)
--- A run ended, or an occurrence waits no longer. SQLite runs it once a row.
+-- Remove an ended run, or an occurrence that does not wait any more. SQLite runs it once a row.
 delete from open_occurrences
  where tenant = ? and schedule_id = ? and nominal_at = ? and origin = ? and request = ?
 
 -- name: first_open_occurrences
--- The oldest open runs of a schedule, or what waits the longest. Reads the index
--- open_occurrences_in_order.
+-- The oldest open runs of a schedule, or the longest waiting occurrences. Reads the index open_occurrences_in_order.
 select tenant, schedule_id, nominal_at, origin, request, waits, position, actual_at, overlap, run_id, reason,
        started_at, stop
   from open_occurrences
@@ -35,13 +34,13 @@ select tenant, schedule_id, nominal_at, origin, request, waits, position, actual
  limit :limit
 
 -- name: forget_open_occurrences
--- The schedule goes, and with it what it knew of its runs.
+-- Remove the open occurrences of a deleted schedule.
 delete from open_occurrences
  where tenant = :tenant and schedule_id = :id
 
 -- name: named_open_occurrences (postgres)
--- What is open of a schedule by their keys, in order. :keys is a JSON list of [nominal_at, origin,
--- request]; PostgreSQL names its reader otherwise.
+-- Open occurrences of a schedule by their keys, in order. :keys is a JSON list of [nominal_at, origin, request];
+-- PostgreSQL's function for it has another name.
 select o.tenant, o.schedule_id, o.nominal_at, o.origin, o.request, o.waits, o.position, o.actual_at, o.overlap,
        o.run_id, o.reason, o.started_at, o.stop
   from (select (value ->> 0)::bigint as nominal_at, value ->> 1 as origin, value ->> 2 as request
@@ -52,8 +51,7 @@ select o.tenant, o.schedule_id, o.nominal_at, o.origin, o.request, o.waits, o.po
  order by o.position
 
 -- name: named_open_occurrences (sqlite)
--- What is open of a schedule by their keys, in order. :keys is a JSON list of [nominal_at, origin,
--- request].
+-- Open occurrences of a schedule by their keys, in order. :keys is a JSON list of [nominal_at, origin, request].
 select o.tenant, o.schedule_id, o.nominal_at, o.origin, o.request, o.waits, o.position, o.actual_at, o.overlap,
        o.run_id, o.reason, o.started_at, o.stop
   from (select json_extract(value, '$[0]') as nominal_at, json_extract(value, '$[1]') as origin,
@@ -66,7 +64,7 @@ select o.tenant, o.schedule_id, o.nominal_at, o.origin, o.request, o.waits, o.po
 
 -- name: open_occurrences (postgres)
 -- Open runs and waiting occurrences of some schedules, in order.
--- :keys is a JSON list of [tenant, id]; PostgreSQL names its reader otherwise.
+-- :keys is a JSON list of [tenant, id]; PostgreSQL's function for it has another name.
 select o.tenant, o.schedule_id, o.nominal_at, o.origin, o.request, o.waits, o.position, o.actual_at, o.overlap,
        o.run_id, o.reason, o.started_at, o.stop
   from (select value ->> 0 as tenant, value ->> 1 as id from json_array_elements(:keys::json)) k
@@ -83,7 +81,7 @@ select o.tenant, o.schedule_id, o.nominal_at, o.origin, o.request, o.waits, o.po
  order by o.tenant, o.schedule_id, o.waits, o.position
 
 -- name: write_open_occurrences
--- Occurrences wait, start, or their runs were asked to stop. What starts takes its place anew.
+-- Store occurrences that wait or start, or whose runs were asked to stop. A start gets a new position.
 insert into open_occurrences {rows: tenant text, schedule_id text, nominal_at bigint, origin text, request text,
     waits smallint, position bigint, actual_at bigint, overlap text, run_id text, reason text, started_at bigint,
     stop text}

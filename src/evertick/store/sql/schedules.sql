@@ -1,6 +1,5 @@
 -- part: chosen
--- What narrows a list of schedules. A filter that is null does not narrow.
--- The indexes of lists hold all that is asked.
+-- The filters of a list of schedules. A null filter does not filter. The indexes of lists have all filtered columns.
 (cast(:kind as text) is null or kind = :kind)
            and (cast(:status as text) is null or status = :status)
            and (cast(:function as text) is null or function = :function)
@@ -12,13 +11,13 @@
            and (cast(:next_before as bigint) is null or next_at < :next_before)
 
 -- name: add_schedule_history
--- A line about what was done to a schedule.
+-- A line of a schedule's history.
 insert into schedule_history (id, tenant, schedule_id, at, actor, action, detail, version)
 values (:id, :tenant, :schedule_id, :at, :actor, :action, :detail, :version)
 
 -- name: awake_schedules
--- Schedules of all tenants that want to be looked at some time, beyond the position given.
--- Reads the primary key. Those that are known as unreadable are left out: they are looked at by themselves.
+-- Schedules of all tenants that have a wake-up, after the given position. Reads the primary key. Schedules that are
+-- marked as unreadable are omitted: they are evaluated separately.
 select tenant, id, kind, spec, target, function, state, status, note, memo, seen_until, wake_at, next_at, last_at,
        last_result, last_failure, version, revision, created_at, updated_at
   from schedules
@@ -28,18 +27,18 @@ select tenant, id, kind, spec, target, function, state, status, note, memo, seen
  limit :limit
 
 -- name: count_unreadable
--- How many schedules of all tenants cannot be read, counted to :limit. The index has all that is asked.
+-- How many schedules of all tenants cannot be read, counted to :limit. The index has all the columns.
 select count(*)
   from (select 1 from schedules {indexed by schedules_in_order} where status = 'unreadable' limit :limit) as unreadable
 
 -- name: delete_schedule
--- The schedule goes; its runs and its ledger stay.
+-- Remove a schedule; its runs and its ledger stay.
 delete from schedules
  where tenant = :tenant and id = :id
 
 -- name: due_schedules
--- Schedules that want to be looked at, longest waiting first. Reads the index schedules_wake.
--- Those that another evaluator is looking at are skipped: no leader, any process may evaluate.
+-- Schedules whose wake-up has come, longest waiting first. Reads the index schedules_wake. Rows that another evaluator
+-- has locked are skipped: no leader, any process may evaluate.
 select tenant, id, kind, spec, target, function, state, status, note, memo, seen_until, wake_at, next_at, last_at,
        last_result, last_failure, version, revision, created_at, updated_at
   from schedules
@@ -71,8 +70,8 @@ select coalesce(max(version), 0)
  where tenant = :tenant and schedule_id = :schedule_id
 
 -- name: list_chosen_schedules
--- As list_schedules_by_id, those that a filter chooses. The index schedules_in_order has all that
--- is asked, so only the rows of the page are read.
+-- As list_schedules_by_id, those that match a filter. The index schedules_in_order has all the columns, so only the
+-- rows of the page are read.
 select tenant, id, kind, spec, target, function, state, status, note, memo, seen_until, wake_at, next_at, last_at,
        last_result, last_failure, version, revision, created_at, updated_at
   from (select tenant as of_tenant, id as of_id
@@ -86,7 +85,7 @@ select tenant, id, kind, spec, target, function, state, status, note, memo, seen
  order by id {order}
 
 -- name: list_schedule_history
--- What was done to a schedule, newest first, before :before.
+-- The history of a schedule, newest first, before :before.
 select id, tenant, schedule_id, at, actor, action, detail, version
   from schedule_history
  where tenant = :tenant and schedule_id = :schedule_id and id < :before
@@ -94,12 +93,12 @@ select id, tenant, schedule_id, at, actor, action, detail, version
  limit :limit
 
 -- name: list_schedules_at_time
--- As list_schedules_by_time, those of one time, by id beyond the one given.
+-- As list_schedules_by_time, those of one time, by id after the given one.
 select tenant, id, kind, spec, target, function, state, status, note, memo, seen_until, wake_at, next_at, last_at,
        last_result, last_failure, version, revision, created_at, updated_at
   from (select tenant as of_tenant, id as of_id
           from schedules
-         where tenant = :tenant and {moment} = :after_time and id {beyond} :after_id
+         where tenant = :tenant and {time} = :after_time and id {beyond} :after_id
            and {chosen}
          order by id {order}
          limit :limit) as page
@@ -108,7 +107,7 @@ select tenant, id, kind, spec, target, function, state, status, note, memo, seen
  order by id {order}
 
 -- name: list_schedules_by_id
--- A tenant's schedules by id, beyond the position given.
+-- A tenant's schedules by id, after the given position.
 select tenant, id, kind, spec, target, function, state, status, note, memo, seen_until, wake_at, next_at, last_at,
        last_result, last_failure, version, revision, created_at, updated_at
   from schedules
@@ -117,22 +116,22 @@ select tenant, id, kind, spec, target, function, state, status, note, memo, seen
  limit :limit
 
 -- name: list_schedules_by_time
--- A tenant's schedules by their next or last time, beyond a time. The index has all that is asked,
--- so only the rows of the page are read.
+-- A tenant's schedules by their next or last time, after a time. The index has all the columns, so only the rows of the
+-- page are read.
 select tenant, id, kind, spec, target, function, state, status, note, memo, seen_until, wake_at, next_at, last_at,
        last_result, last_failure, version, revision, created_at, updated_at
   from (select tenant as of_tenant, id as of_id
           from schedules
-         where tenant = :tenant and {moment} {beyond} :after_time
+         where tenant = :tenant and {time} {beyond} :after_time
            and {chosen}
-         order by {moment} {order}, id {order}
+         order by {time} {order}, id {order}
          limit :limit) as page
  cross join schedules
  where tenant = page.of_tenant and id = page.of_id
- order by {moment} {order}, id {order}
+ order by {time} {order}, id {order}
 
 -- name: schedules_of_tenants
--- The schedules that have not ended of all tenants up to :last_tenant, by tenant and id, beyond the position given.
+-- The schedules that have not ended of all tenants up to :last_tenant, by tenant and id, after the given position.
 -- Reads the primary key.
 select tenant, id, kind, spec, target, function, state, status, note, memo, seen_until, wake_at, next_at, last_at,
        last_result, last_failure, version, revision, created_at, updated_at
@@ -142,7 +141,7 @@ select tenant, id, kind, spec, target, function, state, status, note, memo, seen
  limit :limit
 
 -- name: lock_schedule
--- One schedule, to be changed: waits for an evaluator that is looking at it.
+-- Lock one schedule: waits for an evaluator that has it locked.
 select tenant, id, kind, spec, target, function, state, status, note, memo, seen_until, wake_at, next_at, last_at,
        last_result, last_failure, version, revision, created_at, updated_at
   from schedules
@@ -150,14 +149,13 @@ select tenant, id, kind, spec, target, function, state, status, note, memo, seen
 {for update}
 
 -- name: missed_since
--- Which of some schedules missed a time since a moment. Reads the primary key, not
--- the index of all that missed something.
+-- The schedules that missed a time since an instant. Reads the primary key, not the index of all that missed something.
 select id
   from schedules
  where tenant = :tenant and id in {list :ids} and coalesce(missed_at, 0) >= :since
 
 -- name: next_wake
--- When the next schedule wants to be looked at. Reads the index schedules_wake.
+-- When the next schedule wakes up. Reads the index schedules_wake.
 select wake_at
   from schedules
  where wake_at is not null and format <= :format
@@ -171,8 +169,8 @@ delete from schedule_history
  where id in (select id from schedule_history where id < :before order by id limit :limit)
 
 -- name: reported_schedules (postgres)
--- Schedules whose runs ended and were not yet heard of. Reads the index run_reports_by_schedule.
--- As SQLite's, but those that another evaluator is looking at are skipped.
+-- Schedules with unprocessed ends of runs. Reads the index run_reports_by_schedule.
+-- As SQLite's, but those that another evaluator has locked are skipped.
 select s.tenant, s.id, s.kind, s.spec, s.target, s.function, s.state, s.status, s.note, s.memo, s.seen_until, s.wake_at,
        s.next_at, s.last_at, s.last_result, s.last_failure, s.version, s.revision, s.created_at, s.updated_at
   from (select distinct tenant, schedule_id from run_reports order by tenant, schedule_id) r
@@ -182,8 +180,8 @@ select s.tenant, s.id, s.kind, s.spec, s.target, s.function, s.state, s.status, 
    for update of s skip locked
 
 -- name: reported_schedules (sqlite)
--- Schedules whose runs ended and were not yet heard of. Reads the index run_reports_by_schedule.
--- Reports of a schedule that cannot be read wait: they must not be a reason to look at it again at once.
+-- Schedules with unprocessed ends of runs. Reads the index run_reports_by_schedule.
+-- Reports of an unreadable schedule wait: they must not cause an evaluation at once.
 select s.tenant, s.id, s.kind, s.spec, s.target, s.function, s.state, s.status, s.note, s.memo, s.seen_until, s.wake_at,
        s.next_at, s.last_at, s.last_result, s.last_failure, s.version, s.revision, s.created_at, s.updated_at
   from (select distinct tenant, schedule_id from run_reports) r
@@ -192,8 +190,8 @@ select s.tenant, s.id, s.kind, s.spec, s.target, s.function, s.state, s.status, 
  limit :limit
 
 -- name: save_schedules (postgres)
--- Write schedules back, each if no other transaction has since it was read, in one round trip.
--- What is not known of their health stays as it was.
+-- Write schedules back, each if no other transaction has written it since it was read, in one round trip. Unknown parts
+-- of their health stay as they were.
 update schedules
    set spec = s.spec, target = s.target, function = s.function, state = s.state, status = s.status, note = s.note,
        memo = s.memo, seen_until = s.seen_until, wake_at = s.wake_at, next_at = s.next_at, last_at = s.last_at,
@@ -209,8 +207,8 @@ update schedules
  where schedules.tenant = s.tenant and schedules.id = s.id and schedules.revision = s.revision
 
 -- name: save_schedules (sqlite)
--- Write a schedule back, if no other transaction has since it was read. SQLite runs it once a row.
--- What is not known of its health stays as it was.
+-- Write a schedule back, if no other transaction has written it since it was read. SQLite runs it once a row. Unknown
+-- parts of its health stay as they were.
 update schedules
    set spec = ?, target = ?, function = ?, state = ?, status = ?, note = ?, memo = ?, seen_until = ?, wake_at = ?,
        next_at = ?, last_at = ?, last_result = ?, last_failure = ?, version = ?, updated_at = ?,
@@ -219,9 +217,9 @@ update schedules
  where tenant = ? and id = ? and revision = ?
 
 -- name: schedule_counts
--- How many schedules are chosen, how many are in a bad state, paused, or due soon; each to :limit at most.
--- The chosen ones are counted in the order of a list, in whose index all filters are: without an order PostgreSQL would
--- rather read the whole table.
+-- How many schedules match, and how many are in a bad state, paused, or due soon; each to :limit at most. The matching
+-- ones are counted in the order of a list, whose index has all filters: without an order PostgreSQL would read the
+-- whole table.
 select (select count(*) from (select 1 from schedules {indexed by schedules_in_order}
                                where tenant = :tenant and {id} > ''
                                  and {chosen}

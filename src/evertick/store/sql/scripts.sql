@@ -1,5 +1,5 @@
 -- name: add_script_run
--- What an attempt used, and how it ended. A test has a row from its start, which is replaced at its end.
+-- The usage of an attempt, and how it ended. A test has a row from its start, which is replaced at its end.
 insert into script_runs
        (job_id, attempt, tenant, script, version, schedule_id, deaths, outcome, exceeded, error, started, ended_at,
         waited_ms, cpu_ms, wall_ms, rss_kb, host_calls, staged, isolation, engine, paused)
@@ -19,13 +19,13 @@ insert into script_versions (tenant, script, version, language, source, digest, 
 values (:tenant, :script, :version, :language, :source, :digest, :parameters, :note, :created_at)
 
 -- name: count_runs_of_script
--- How many attempts of a script ended since a moment, without tests.
+-- How many attempts of a script ended since an instant, without tests.
 select count(*)
   from script_runs
  where tenant = :tenant and script = :script and ended_at >= :since and attempt > 0
 
 -- name: count_script_values
--- How many values the scripts of a tenant keep.
+-- How many values the scripts of a tenant have stored.
 select count(*)
   from script_values
  where tenant = :tenant
@@ -42,7 +42,7 @@ delete from scripts
  where tenant = :tenant and name = :name
 
 -- name: delete_script_value
--- A value that scripts of a tenant kept.
+-- A value that scripts of a tenant have stored.
 delete from script_values
  where tenant = :tenant and key = :key
 
@@ -64,7 +64,7 @@ select limits
  where tenant = :tenant
 
 -- name: get_script_value
--- A value that scripts of a tenant keep.
+-- A value that scripts of a tenant have stored.
 select value
   from script_values
  where tenant = :tenant and key = :key
@@ -85,7 +85,7 @@ select job_id, attempt, tenant, script, version, schedule_id, deaths, outcome, e
  limit :limit
 
 -- name: list_runs_of_script
--- The attempts of one script that ended since a moment and before another, the newest first.
+-- The attempts of one script that ended since an instant and before another, the newest first.
 select job_id, attempt, tenant, script, version, schedule_id, deaths, outcome, exceeded, error, started, ended_at,
        waited_ms, cpu_ms, wall_ms, rss_kb, host_calls, staged, isolation, engine, paused
   from script_runs
@@ -94,7 +94,7 @@ select job_id, attempt, tenant, script, version, schedule_id, deaths, outcome, e
  limit :limit
 
 -- name: list_script_runs
--- The attempts of all scripts of a tenant that ended before a moment, the newest first.
+-- The attempts of all scripts of a tenant that ended before an instant, the newest first.
 select job_id, attempt, tenant, script, version, schedule_id, deaths, outcome, exceeded, error, started, ended_at,
        waited_ms, cpu_ms, wall_ms, rss_kb, host_calls, staged, isolation, engine, paused
   from script_runs
@@ -119,18 +119,18 @@ select tenant, name, language, source, parameters, note, published, versions, cr
  limit :limit
 
 -- name: prune_script_runs
--- The oldest attempts that ended before a moment.
+-- The oldest attempts that ended before an instant.
 delete from script_runs
  where (job_id, attempt) in (select job_id, attempt from script_runs where ended_at < :before order by ended_at limit :limit)
 
 -- name: put_script_value
--- A value that scripts of a tenant keep.
+-- A value that scripts of a tenant have stored.
 insert into script_values (tenant, key, value, updated_at)
 values (:tenant, :key, :value, :updated_at)
 on conflict (tenant, key) do update set value = excluded.value, updated_at = excluded.updated_at
 
 -- name: save_script
--- A new script, or what one is now.
+-- A script, new or changed.
 insert into scripts (tenant, name, language, source, parameters, note, published, versions, created_at, updated_at)
 values (:tenant, :name, :language, :source, :parameters, :note, :published, :versions, :created_at, :updated_at)
 on conflict (tenant, name)
@@ -153,7 +153,8 @@ select job_id, attempt, tenant, script, version, schedule_id, deaths, outcome, e
  order by attempt
 
 -- name: script_usage
--- How many scripts of a tenant ran since a moment, and for how long they computed; and how many more run now, of those that were claimed before a job, or of all.
+-- How many scripts of a tenant ran since an instant, and how long they computed; and how many more run now, of those
+-- that were claimed before a job, or of all.
 with mine as (select started_at from jobs where id = :job_id)
 select count(*), coalesce(sum(cpu_ms), 0),
        (select count(*)
@@ -166,7 +167,7 @@ select count(*), coalesce(sum(cpu_ms), 0),
  where tenant = :tenant and ended_at >= :since and started = 1
 
 -- name: unchanged_scripts
--- Which of some scripts have a draft that is the version which runs. Reads the primary keys.
+-- The scripts whose draft is the same as the published version. Reads the primary keys.
 select s.name
   from scripts as s
   join script_versions as v on v.tenant = s.tenant and v.script = s.name and v.version = s.published

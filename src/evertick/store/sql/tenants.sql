@@ -1,11 +1,11 @@
 -- name: any_tenant_limits
--- Whether a tenant of this database has limits at all.
+-- Whether any tenant of this database has limits.
 select 1
   from tenant_limits
  limit 1
 
 -- name: argument_bytes
--- The size of the arguments of a tenant's unfinished jobs. Reads the index jobs_by_name alone.
+-- The size of the arguments of a tenant's unfinished jobs. Reads only the index jobs_by_name.
 select coalesce(sum(size), 0)
   from jobs
  where tenant = :tenant
@@ -19,7 +19,7 @@ select count(*)
          limit :limit) as found
 
 -- name: drop_tenant_limits
--- The tenant may use what it likes.
+-- Remove the limits of a tenant.
 delete from tenant_limits
  where tenant = :tenant
 
@@ -38,8 +38,8 @@ select tenant, running, starts_per_minute, jobs, argument_bytes, schedules
  limit :limit
 
 -- name: list_tenants
--- Tenants of which anything is kept (jobs, ended ones too, schedules, documents, limits), by name, from :first on.
--- For each tenant it takes one step in an index that begins with the tenant, of each of the five tables.
+-- Tenants with any rows (jobs, also ended ones, schedules, documents, limits), by name, from :first on. For each tenant
+-- it takes one step in an index that begins with the tenant, of each of the five tables.
 with recursive found (tenant) as (
   select min(tenant)
     from (select (select min(tenant) from jobs {indexed by jobs_by_name} where tenant >= :first) as tenant
@@ -67,16 +67,15 @@ with recursive found (tenant) as (
 select tenant from found where tenant is not null limit :limit
 
 -- name: running_jobs
--- The tenant of each job that runs, of those in the JSON list :tenants. Reads the index jobs_running: what runs on
--- all workers, however much waits. `tenant || ''` keeps
--- databases from the indexes of all a tenant's jobs.
+-- The tenant of each running job, of those in the JSON list :tenants. Reads the index jobs_running: the jobs of all
+-- workers, however many jobs wait. `tenant || ''` keeps databases from the indexes of all a tenant's jobs.
 select tenant
   from {running}
  where state = 'in_progress' and worker_id > ''
    and (tenant || '') in {list :tenants}
 
 -- name: save_tenant_limits
--- What a tenant may use. What was used of its rate stays.
+-- The limits of a tenant. The used rate stays.
 insert into tenant_limits (tenant, running, starts_per_minute, jobs, argument_bytes, schedules)
 values (:tenant, :running, :starts_per_minute, :jobs, :argument_bytes, :schedules)
 on conflict (tenant)
@@ -84,8 +83,8 @@ on conflict (tenant)
                  argument_bytes = excluded.argument_bytes, schedules = excluded.schedules
 
 -- name: start_limits
--- What holds back the tenants in the JSON list :tenants, locked until the end of the claim, so that two
--- workers do not both take the last place. A tenant for which another worker claims just now is skipped.
+-- The limits of the tenants in the JSON list :tenants, locked until the end of the claim, so that two workers do not
+-- both take the last place. A tenant for which another worker claims now is skipped.
 select tenant, running, starts_per_minute, used_until_us
   from tenant_limits
  where tenant in {list :tenants}
@@ -93,7 +92,7 @@ select tenant, running, starts_per_minute, used_until_us
 {for update skip locked}
 
 -- name: tenant_usage (postgres)
--- As SQLite's; the kept counts and what has changed since they were summed, which is read once for all tenants.
+-- As SQLite's; the kept counts and the changes since they were summed, which are read once for all tenants.
 with changes as materialized (
     select tenant, sum(unfinished) as jobs
       from job_count_changes
@@ -108,9 +107,9 @@ select t.each,
   from {each :tenants} as t
 
 -- name: tenant_usage (sqlite)
--- What each tenant in the JSON list :tenants uses, but for what runs: unfinished jobs, the size of their arguments,
--- and schedules, at most :most. Reads the kept counts, and the indexes jobs_by_name and of schedules alone. SQLite keeps one
--- count for each function, PostgreSQL changes as well.
+-- The usage of each tenant in the JSON list :tenants, except running jobs: unfinished jobs, the size of their
+-- arguments, and schedules, at most :most. Reads the kept counts, and only the indexes jobs_by_name and of schedules.
+-- SQLite keeps one count for each function, PostgreSQL changes as well.
 select t.each,
        (select coalesce(sum(unfinished), 0) from job_counts where tenant = t.each),
        (select coalesce(sum(size), 0) from jobs where tenant = t.each),
@@ -128,7 +127,7 @@ with recursive found (tenant) as (
 select tenant from found where tenant is not null limit :limit
 
 -- name: use_starts
--- Jobs of a tenant have started.
+-- Store that jobs of a tenant have started.
 update tenant_limits
    set used_until_us = :used_until_us
  where tenant = :tenant

@@ -3,7 +3,7 @@
 delete from saved_views where tenant = :tenant and id = :id
 
 -- name: find_view
--- The view of an owner that is called so. Reads the index saved_views_by_name.
+-- The view of an owner with a name. Reads the index saved_views_by_name.
 select id, tenant, page, name, owner, params, created_by, created_at, updated_at
   from saved_views
  where tenant = :tenant and page = :page and owner = :owner and name = :name
@@ -14,8 +14,8 @@ select id, tenant, page, name, owner, params, created_by, created_at, updated_at
   from saved_views
  where tenant = :tenant and id = :id
 
--- name: hand_on_views
--- The views of an owner become those of another one. Reads all views: there are few, and it is rare.
+-- name: transfer_views
+-- Give the views of an owner to another one. Reads all views: there are few, and it is rare.
 update saved_views
    set owner = :to
  where owner = :owner
@@ -29,7 +29,7 @@ select id, tenant, page, name, owner, params, created_by, created_at, updated_at
  limit :limit
 
 -- name: save_view
--- A new view, or what an old one is now.
+-- A view, new or changed.
 insert into saved_views (id, tenant, page, name, owner, params, created_by, created_at, updated_at)
 values (:id, :tenant, :page, :name, :owner, :params, :created_by, :created_at, :updated_at)
 on conflict (id) do update

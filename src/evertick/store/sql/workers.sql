@@ -1,5 +1,5 @@
 -- name: expired_workers
--- Workers whose lease ran out, locked; those that another reaper looks after are skipped.
+-- Workers whose lease has expired, locked; those that another reaper has locked are skipped.
 select id, started_at, leased_until, host, pid, app, release, serves, code, zone_data
   from workers
  where leased_until <= :now
@@ -8,8 +8,8 @@ select id, started_at, leased_until, host, pid, app, release, serves, code, zone
 {for update skip locked}
 
 -- name: holders_without_row
--- Identities that hold jobs but are no workers (any more). A loose scan of the index
--- jobs_running: one step a holder, however many jobs each has.
+-- Identities that have claimed jobs but are no workers any more. A loose scan of the index jobs_running: one step a
+-- worker, however many jobs each has.
 with recursive holders (worker_id) as (
     select (select worker_id from jobs where state = 'in_progress' order by worker_id limit 1)
     union all
@@ -29,17 +29,17 @@ select id, started_at, leased_until, host, pid, app, release, serves, code, zone
  order by started_at, id
 
 -- name: register_worker
--- A process starts to run jobs. `code` is the version of the schema that it knows.
+-- Store a worker that starts. `code` is the version of the schema that it knows.
 insert into workers (id, started_at, leased_until, host, pid, app, release, serves, code, zone_data)
 values (:id, :started_at, :leased_until, :host, :pid, :app, :release, :serves, :code, :zone_data)
 
 -- name: remove_worker
--- The worker is gone, and holds nothing any more.
+-- Remove a worker that has no claimed jobs.
 delete from workers
  where id = :id
 
 -- name: renew_lease
--- The worker lives. Changes nothing once its lease was taken away: then it must stop.
+-- Renew a lease. Changes nothing once the lease was taken away: then the worker must stop.
 update workers
    set leased_until = :leased_until
  where id = :id

@@ -5,7 +5,7 @@ insert into workflow_journal {rows: run_id text, generation integer, position in
     sender text}
 
 -- name: copy_journal
--- The first :rows rows of a generation of a run, as those of another run, which begins with them.
+-- Copy the first :rows rows of a generation of a run to another run, whose journal begins with them.
 insert into workflow_journal (run_id, generation, position, kind, seq, name, at, call, arguments, due_at, attempt,
                               result, error, sender)
 select :to_run, 0, position, kind, seq, name, at, call, arguments, due_at, attempt, result, error, sender
@@ -13,29 +13,28 @@ select :to_run, 0, position, kind, seq, name, at, call, arguments, due_at, attem
  where run_id = :run_id and generation = :generation and position < :rows
 
 -- name: delete_attributes
--- What the runs of the JSON list :runs have here.
+-- Remove the rows of the runs in the JSON list :runs.
 delete from workflow_attributes where run_id in {list :runs}
 
 -- name: delete_journals
--- What the runs of the JSON list :runs have here.
+-- Remove the rows of the runs in the JSON list :runs.
 delete from workflow_journal where run_id in {list :runs}
 
 -- name: delete_messages (postgres)
--- What the runs of the JSON list :runs have here. Lists come as JSON, and each database reads it in its way.
+-- Remove the messages of the runs in the JSON list :runs. Each database reads JSON lists in its own way.
 -- Reads the index workflow_inbox_run.
 delete from workflow_inbox where (run_id || '') = any (array(select json_array_elements_text(:runs::json)))
 
 -- name: delete_messages (sqlite)
--- What the runs of the JSON list :runs have here. Lists come as JSON, and each database reads it in its way.
+-- Remove the messages of the runs in the JSON list :runs. Each database reads JSON lists in its own way.
 delete from workflow_inbox indexed by workflow_inbox_run where run_id in (select value from json_each(:runs))
 
 -- name: delete_run_records
--- What the runs of the JSON list :runs have here.
+-- Remove the rows of the runs in the JSON list :runs.
 delete from workflow_runs where run_id in {list :runs}
 
 -- name: drop_generations (postgres)
--- As SQLite's. PostgreSQL's own: it reads lists of objects by another function, and finds a row again by
--- its place.
+-- As SQLite's. PostgreSQL's own: it reads lists of objects by another function, and finds a row again by its place.
 delete from workflow_journal
  where ctid = any (array(select old.ctid
                            from json_to_recordset(:runs::json) as run (run_id text, generation integer)
@@ -55,7 +54,7 @@ delete from workflow_journal
         limit :limit)
 
 -- name: drop_messages
--- Remove those messages of the JSON list :messages that have no key by which they would have to be known.
+-- Remove those messages of the JSON list :messages that have no key; keys must stay known.
 delete from workflow_inbox where id in {numbers :messages} and key is null
 
 -- name: events_named
@@ -74,7 +73,7 @@ select run_id, seed, generation, parent_seq, progress, attributes, restarted_fro
  where run_id in {list :runs}
 
 -- name: insert_attributes
--- By what lists find runs.
+-- The attributes by which lists find runs.
 insert into workflow_attributes {rows: tenant text, name text, value text, run_id text}
 
 -- name: insert_messages (postgres)
@@ -100,7 +99,7 @@ insert into workflow_runs {rows: run_id text, seed text, generation integer, par
     attributes text, restarted_from text}
 
 -- name: is_run
--- Whether an unfinished job of a tenant is a run that has begun. One that was started with attributes has a record
+-- Whether an unfinished job of a tenant is a run that has begun. A run that was started with attributes has a record
 -- before that.
 select 1
   from jobs
@@ -108,9 +107,9 @@ select 1
    and exists (select 1 from workflow_journal where run_id = :run_id)
 
 -- name: journal_tails (postgres)
--- The newest :rows rows of the journals in :runs (a JSON array of objects with run_id and generation),
--- not in order, and without what steps returned.
--- PostgreSQL's own: it reads lists of objects by another function, and a limit for each of them by a lateral join.
+-- The newest :rows rows of the journals in :runs (a JSON array of objects with run_id and generation), unordered, and
+-- without the results of steps. PostgreSQL's own: it reads lists of objects by another function, and a limit for each
+-- of them by a lateral join.
 select row.run_id, row.position, row.kind, row.seq, row.name, row.at, row.call, row.arguments, row.due_at, row.attempt,
        case row.kind when 'call' then row.result end, null, null
   from json_to_recordset(:runs::json) as run (run_id text, generation integer)
@@ -121,8 +120,8 @@ select row.run_id, row.position, row.kind, row.seq, row.name, row.at, row.call, 
                       limit :rows) as row
 
 -- name: journal_tails (sqlite)
--- The newest :rows rows of the journals in :runs (a JSON array of objects with run_id and generation),
--- not in order, and without what steps returned.
+-- The newest :rows rows of the journals in :runs (a JSON array of objects with run_id and generation), unordered, and
+-- without the results of steps.
 select row.run_id, row.position, row.kind, row.seq, row.name, row.at, row.call, row.arguments, row.due_at, row.attempt,
        case row.kind when 'call' then row.result end, null, null
   from json_each(:runs) as run
@@ -134,7 +133,7 @@ select row.run_id, row.position, row.kind, row.seq, row.name, row.at, row.call, 
                                    and newest.generation = run.value ->> 'generation') - :rows
 
 -- name: load_journals (postgres)
--- The rows of the journals in :runs (a JSON array of objects with run_id and generation), not in order.
+-- The rows of the journals in :runs (a JSON array of objects with run_id and generation), unordered.
 -- PostgreSQL's own: it reads lists of objects by another function.
 select row.run_id, row.position, row.kind, row.seq, row.name, row.at, row.call, row.arguments, row.due_at, row.attempt,
        row.result, row.error, row.sender
@@ -142,7 +141,7 @@ select row.run_id, row.position, row.kind, row.seq, row.name, row.at, row.call, 
   join workflow_journal as row on row.run_id = run.run_id and row.generation = run.generation
 
 -- name: load_journals (sqlite)
--- The rows of the journals in :runs (a JSON array of objects with run_id and generation), not in order.
+-- The rows of the journals in :runs (a JSON array of objects with run_id and generation), unordered.
 select row.run_id, row.position, row.kind, row.seq, row.name, row.at, row.call, row.arguments, row.due_at, row.attempt,
        row.result, row.error, row.sender
   from json_each(:runs) as run
@@ -150,7 +149,7 @@ select row.run_id, row.position, row.kind, row.seq, row.name, row.at, row.call, 
          on row.run_id = run.value ->> 'run_id' and row.generation = run.value ->> 'generation'
 
 -- name: move_events
--- What was sent to a run and not taken is another's. Ends of calls are not: they belong to the calls of the run.
+-- Move the waiting messages of a run to another one, except ends of calls: they belong to the calls of the run.
 update workflow_inbox {indexed by workflow_inbox_waiting}
    set run_id = :to_run
  where run_id = :run_id and kind = 'event' and taken_at is null
@@ -170,9 +169,9 @@ update jobs
 returning jobs.id
 
 -- name: park_runs (sqlite)
--- Make the claimed runs in :rows (a JSON array of objects) pending, if (worker, attempt) still holds them. It went
--- well, so crashes that were counted before count no longer. A run that was paused
--- meanwhile stays so. The signs + keep it from reading jobs_running.
+-- Make the claimed runs in :rows (a JSON array of objects) pending, if (worker, attempt) still has them claimed. The
+-- attempt succeeded, so earlier crashes do not count any more. A run that was paused meanwhile stays paused. The signs
+-- + keep it from reading jobs_running.
 update jobs
    set state = 'pending', due_at = e.value ->> 'due_at', rank = (e.value ->> 'due_at') - priority * 60000,
        stage = case when stage = 'paused' then stage else e.value ->> 'stage' end, error = e.value ->> 'error', crashes = 0, worker_id = null
@@ -182,16 +181,15 @@ update jobs
 returning id
 
 -- name: pause_run
--- Let an unfinished run go on no more. What is paused stands in no index that claims read; a run that a worker
--- has is parked as paused.
+-- Pause an unfinished run. A paused run is in no index that claims read; a claimed run is parked as paused.
 update jobs
    set stage = 'paused'
  where id = :id and tenant = :tenant and kind = 'workflow' and state in ('pending', 'in_progress') and stage <> 'paused'
 returning id
 
 -- name: reach_runs (postgres)
--- The unfinished runs of the JSON list :runs; those that wait are due now. PostgreSQL's own: it locks the
--- rows in the order of ids, also those that run: what parks such a run then waits for this transaction and sees its
+-- The unfinished runs of the JSON list :runs; waiting ones are due now. PostgreSQL's own: it locks the rows in the
+-- order of ids, also those of running runs: the transaction that parks such a run then waits for this one and sees its
 -- messages.
 with reached as materialized (
     select id
@@ -209,7 +207,7 @@ update jobs
 returning id
 
 -- name: reach_runs (sqlite)
--- The unfinished runs of the JSON list :runs; those that wait are due now.
+-- The unfinished runs of the JSON list :runs; waiting ones are due now.
 update jobs
    set due_at = case when state = 'pending' and due_at > :now then :now else due_at end,
        rank = case when state = 'pending' and due_at > :now then :now - priority * 60000 else rank end,
@@ -219,14 +217,14 @@ update jobs
 returning id
 
 -- name: release_key
--- Take its key from a run or an action that has not ended, so that another job may have it.
+-- Take its key from a run or an action that has not ended, so that another job can have it.
 update jobs
    set key = null
  where id = :id and tenant = :tenant and kind in ('workflow', 'action') and state in ('pending', 'in_progress')
 returning id
 
 -- name: resume_run
--- Let a paused run go on when it is due.
+-- Let a paused run continue when it is due.
 update jobs
    set stage = case when crashes >= 2 then 'suspect' when due_at <= :now then 'ready' else 'waiting' end
  where id = :id and tenant = :tenant and stage = 'paused'
@@ -251,7 +249,7 @@ update workflow_runs
  where workflow_runs.run_id = any (array(select run_id from e)) and workflow_runs.run_id = e.run_id
 
 -- name: save_attributes (sqlite)
--- The attributes of a run. SQLite runs it once a row; PostgreSQL's twin takes all rows in one round trip.
+-- The attributes of a run. SQLite runs it once a row; PostgreSQL's version takes all rows in one round trip.
 update workflow_runs set attributes = ? where run_id = ?
 
 -- name: save_runs (postgres)
@@ -265,7 +263,7 @@ update workflow_runs
  where workflow_runs.run_id = any (array(select run_id from e)) and workflow_runs.run_id = e.run_id
 
 -- name: save_runs (sqlite)
--- Write what changes of a run. SQLite runs it once a row; PostgreSQL's twin takes all rows in one round trip.
+-- Write the changes of a run. SQLite runs it once a row; PostgreSQL's version takes all rows in one round trip.
 update workflow_runs set generation = ?, progress = ? where run_id = ?
 
 -- name: save_workflow_type
@@ -275,7 +273,7 @@ values (:name, :status, :changed_at)
 on conflict (name) do update set status = excluded.status, changed_at = excluded.changed_at
 
 -- name: shown_runs
--- Of each run in the JSON list :runs whether it is paused, and its record; null if it has not begun.
+-- Whether each run in the JSON list :runs is paused, and its record; null if it has not begun.
 select r.each, coalesce((select stage from jobs where id = r.each), '') = 'paused',
        record.run_id, record.seed, record.generation, record.parent_seq, record.progress, record.attributes,
        record.restarted_from
@@ -283,12 +281,12 @@ select r.each, coalesce((select stage from jobs where id = r.each), '') = 'pause
   left join workflow_runs as record on record.run_id = r.each
 
 -- name: take_messages
--- Mark the messages of the JSON list :messages as taken. Nobody asks for their values any more.
+-- Mark the messages of the JSON list :messages as taken. Their values are not needed any more.
 update workflow_inbox set taken_at = :now, result = null where id in {numbers :messages}
 
 -- name: waiting_events
--- The first :limit events that were sent to a run and not taken, and how many there are in all: a run has
--- a thousand at most. Reads the index workflow_inbox_waiting.
+-- The first :limit events that a run has not taken, and their total number: at most a thousand. Reads the index
+-- workflow_inbox_waiting.
 select name, key, sent_at, coalesce(length(result), 0), id, sender,
        (select count(*)
           from workflow_inbox as every {indexed by workflow_inbox_waiting}
@@ -299,22 +297,22 @@ select name, key, sent_at, coalesce(length(result), 0), id, sender,
  limit :limit
 
 -- name: waiting_messages (postgres)
--- What was sent to the runs of the JSON list :runs and not taken. Reads workflow_inbox_waiting.
+-- The messages that the runs of the JSON list :runs have not taken. Reads workflow_inbox_waiting.
 -- PostgreSQL's own: it reads lists by another function.
 select id, run_id, kind, name, seq, result, error, sender
   from workflow_inbox
  where run_id = any (array(select json_array_elements_text(:runs::json))) and taken_at is null
 
 -- name: waiting_messages (sqlite)
--- What was sent to the runs of the JSON list :runs and not taken. Reads workflow_inbox_waiting.
+-- The messages that the runs of the JSON list :runs have not taken. Reads workflow_inbox_waiting.
 select message.id, message.run_id, message.kind, message.name, message.seq, message.result, message.error, message.sender
   from json_each(:runs) as run
  cross join workflow_inbox as message indexed by workflow_inbox_waiting on message.run_id = run.value
  where message.taken_at is null
 
 -- name: waiting_size
--- How many messages a run has not taken, at most :limit, and how many characters their values have. Without its
--- name SQLite reads the index of all.
+-- How many messages a run has not taken, at most :limit, and how many characters their values have. Without the name of
+-- the index, SQLite reads the index of all messages.
 select count(*), coalesce(sum(size), 0)
   from (select coalesce(length(result), 0) as size
           from workflow_inbox {indexed by workflow_inbox_waiting}
@@ -335,8 +333,7 @@ update jobs
                 where message.run_id = e.run_id and message.id > e.seen and message.taken_at is null)
 
 -- name: wake_parked (sqlite)
--- Make those parked runs of :rows (a JSON array of objects) due that were sent something after what they had
--- seen.
+-- Make those parked runs of :rows (a JSON array of objects) due that have messages after those they had seen.
 update jobs
    set due_at = :now, rank = :now - priority * 60000, stage = case stage when 'waiting' then 'ready' else stage end
   from json_each(:rows) as e
@@ -346,17 +343,16 @@ update jobs
                   and message.taken_at is null)
 
 -- name: withdraw_event
--- Remove an event that was sent to a run and not taken; returns what it brought. What takes it meanwhile, or
--- has taken it, has it: one of the two finds no row, or meets a conflict. It was sent at :sent_at, because SQLite gives the
--- id of a removed row to another one.
+-- Remove an event that a run has not taken; returns its value. If it is taken concurrently, one of the two finds no
+-- row, or meets a conflict. It was sent at :sent_at, because SQLite reuses the id of a removed row.
 delete from workflow_inbox
  where id = :id and run_id = :run_id and sent_at = :sent_at and kind = 'event' and taken_at is null
 returning result
 
 -- name: workflow_types
--- The workflows that were given a status, by name.
+-- The workflows with a status, by name.
 select name, status, changed_at from workflow_types order by name
 
 -- name: workflow_types_named
--- Those workflows of the JSON list :names that were given a status.
+-- The workflows of the JSON list :names with a status.
 select name, status, changed_at from workflow_types where name in {list :names}

@@ -1,7 +1,7 @@
 """Addresses of SQLite databases: `sqlite:///FILE`, and `sqlite://` for one in memory.
 
-A file is known by one path, which is absolute and without links, whatever its address says: SQLite keeps the
-write-ahead log next to that path, and a program may change its working directory.
+A file has one path, which is absolute and without links, whatever its address is: SQLite keeps the write-ahead log next
+to that path, and a program may change its working directory.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from typing import Final
 from evertick.base.errors import InvalidDatabaseUrl, StorageFailed
 from evertick.store.addresses import shown
 from evertick.store.location import NAME, PREFIX
-from evertick.store.sqlite.engine_lock import database_beside
+from evertick.store.sqlite.engine_lock import database_of_companion
 
 SCHEME: Final = "sqlite://"
 FILE: Final = "sqlite:///"
@@ -34,7 +34,7 @@ def path_of(url: str) -> Path | None:
     if separator and (not f"?{query}".startswith(PREFIX) or "&" in query):
         raise InvalidDatabaseUrl(_beyond_the_file(file, query))
     path = _resolved(file)
-    with contextlib.suppress(OSError):  # where this user may not look, opening the file will say so
+    with contextlib.suppress(OSError):  # if this user may not read the folder, opening the file raises the error
         if path.is_dir():
             raise InvalidDatabaseUrl(f"{path} is a folder; name the database file inside it")
         if path.exists() and (names := path.stat().st_nlink) > 1:
@@ -42,7 +42,7 @@ def path_of(url: str) -> Path | None:
                 f"{path} has {names} names (hard links), and SQLite would keep a log of its own for each, which "
                 f"damages the database: remove the other names; `find / -samefile {path}` lists them"
             )
-    if (database := database_beside(path)) is not None:
+    if (database := database_of_companion(path)) is not None:
         raise InvalidDatabaseUrl(f"{path} belongs to the database {database}; name that one, or another file")
     return path
 
@@ -50,7 +50,7 @@ def path_of(url: str) -> Path | None:
 def absolute(url: str, folder: Path | None = None) -> str:
     """The address of a SQLite file with its absolute path; a relative one is in `folder`, else the working directory.
 
-    Other addresses stay as they are, those that are not understood too: opening them says why.
+    Other addresses stay as they are, also malformed ones: opening them raises the error.
     """
     if url == MEMORY or not url.startswith(FILE):
         return url
@@ -72,8 +72,8 @@ def make_folder_of(url: str) -> None:
 
 
 def require_folder(path: Path) -> None:
-    """Raise StorageFailed if the folder of a file does not exist: to open the file would fail without saying so."""
-    with contextlib.suppress(OSError):  # where this user may not look, opening the file will say so
+    """Raise StorageFailed if the folder of a file does not exist: SQLite's own error does not mention it."""
+    with contextlib.suppress(OSError):  # if this user may not read the folder, opening the file raises the error
         if not path.parent.is_dir():
             raise StorageFailed(
                 f"there is no folder {path.parent} for the database {path.name}: correct its address, or create it "
@@ -92,7 +92,7 @@ def _resolved(file: str) -> Path:
 
 
 def _beyond_the_file(file: str, query: str) -> str:
-    """What to write instead of a query that is not understood."""
+    """The text about a query that is not understood, with the correct form."""
     values = (part.partition("=")[2] for part in query.split("&"))
     near = next((value for value in values if value.endswith("_") and NAME.fullmatch(value)), "evertick_")
     return (

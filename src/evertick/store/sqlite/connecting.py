@@ -1,7 +1,7 @@
-"""Connections to SQLite: in WAL mode if the file is known to be Evertick's, frozen if nothing can be written beside it.
+"""Connections to SQLite: in WAL mode if the file is Evertick's, frozen if its companion files cannot be created.
 
-A file in WAL mode is read with the help of two files beside it. Where they are missing and this user cannot create
-them, no process has the file open, so it is read as it is, without them.
+Reading a file in WAL mode needs two companion files next to it. If they are missing and this user cannot create them,
+no process has the file open, so it is read as it is, without them.
 """
 
 import contextlib
@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from evertick.base.errors import StorageFailed
-from evertick.store.sqlite.migration import is_ours
+from evertick.store.sqlite.migration import is_evertick_file
 
 WAL_BYTES_MAX: Final = 64 * 1024 * 1024
 MIGRATE_TIMEOUT_MS: Final = 60_000
 WAIT_S: Final = 0.01
-"""Between two tries to change the mode of a file that others use."""
-_WITHOUT_FILES_BESIDE: Final = ("SQLITE_READONLY_DIRECTORY", "SQLITE_READONLY_CANTINIT", "SQLITE_CANTOPEN")
+"""Seconds between two attempts to change the mode of a file that others use."""
+_MISSING_COMPANIONS: Final = ("SQLITE_READONLY_DIRECTORY", "SQLITE_READONLY_CANTINIT", "SQLITE_CANTOPEN")
 
 
 class Connection(sqlite3.Connection):
@@ -40,7 +40,7 @@ def connect(path: Path | None, *, prefix: str, reader: bool, timeout_ms: int, sy
         elif path is not None:
             connection.execute(f"pragma journal_size_limit = {WAL_BYTES_MAX}")
             connection.execute("pragma wal_autocheckpoint = 0")  # until this process runs the engine
-            if is_ours(connection, prefix):
+            if is_evertick_file(connection, prefix):
                 turn_on_wal(connection, timeout_ms)
         connection.execute(f"pragma synchronous = {synchronous}")
         connection.execute("pragma temp_store = memory")
@@ -50,8 +50,8 @@ def connect(path: Path | None, *, prefix: str, reader: bool, timeout_ms: int, sy
 
 @contextlib.contextmanager
 def patient(connection: sqlite3.Connection) -> Iterator[None]:
-    """Wait longer for other processes than otherwise: those that migrate a file at once wait for each other's steps,
-    and until it is in WAL mode even a look waits for who writes.
+    """Wait longer than usual for other processes: those that migrate a file at the same time wait for each other's
+    steps, and until it is in WAL mode even a read waits for the writer.
     """
     [usual_ms] = connection.execute("pragma busy_timeout").fetchone()
     connection.execute(f"pragma busy_timeout = {max(usual_ms, MIGRATE_TIMEOUT_MS)}")
@@ -62,10 +62,10 @@ def patient(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def turn_on_wal(connection: sqlite3.Connection, timeout_ms: int) -> None:
-    """Let a file of Evertick's be read while it is written.
+    """Set the WAL mode of a file of Evertick's, so that it can be read while it is written.
 
-    Where this user may only read, the file stays as it is, and the first write says so. SQLite does not wait for those
-    who use the file just now when it changes the mode, so that is done here.
+    If this user may only read, the file stays as it is, and the first write raises the error. SQLite does not wait for
+    other users of the file when it changes the mode, so this function does.
     """
     deadline = time.monotonic() + timeout_ms / 1_000
     while True:
@@ -86,17 +86,17 @@ def _opened(path: Path | None, timeout_ms: int) -> Connection:
         return _connected(":memory:", timeout_ms)
     connection = _connected(str(path), timeout_ms)
     try:
-        connection.execute("select 1 from sqlite_master").fetchone()  # what stands in the way shows at the first look
+        connection.execute("select 1 from sqlite_master").fetchone()  # the first read raises what is wrong
     except sqlite3.Error as error:
         connection.close()
-        if getattr(error, "sqlite_errorname", "") not in _WITHOUT_FILES_BESIDE:
+        if getattr(error, "sqlite_errorname", "") not in _MISSING_COMPANIONS:
             raise
         return _frozen(path, timeout_ms)
     return connection
 
 
 def _frozen(path: Path, timeout_ms: int) -> Connection:
-    """Read a file without the files beside it. Raises StorageFailed if it would lack what one of them holds."""
+    """Read a file without its companion files. Raises StorageFailed if it would lack changes in one of them."""
     wal = path.with_name(f"{path.name}-wal")
     if wal.exists() and wal.stat().st_size:
         raise StorageFailed(

@@ -9,12 +9,13 @@ from evertick.base.errors import DatabaseLocked, Misuse
 from evertick.store.copy_side import PAGE
 from evertick.store.sqlite.address import path_of
 from evertick.store.sqlite.engine_lock import engine_process
-from evertick.store.sqlite.errors import ours
+from evertick.store.sqlite.errors import translated
 
 
 @contextmanager
-def held_file(url: str, place: str) -> "Iterator[SqliteSide]":
-    """A file in a transaction that alone writes. Raises DatabaseLocked while a worker runs, Misuse if in memory."""
+def locked_file(url: str, place: str) -> "Iterator[SqliteSide]":
+    """A file in a transaction that locks out writers. Raises DatabaseLocked while a worker runs, Misuse if in
+    memory."""
     path = path_of(url)
     if path is None:
         raise Misuse("a database in memory ends with its process: there is nothing to copy")
@@ -27,7 +28,7 @@ def held_file(url: str, place: str) -> "Iterator[SqliteSide]":
             connection.execute("begin immediate")
             yield SqliteSide(connection, place)
     except sqlite3.Error as error:
-        raise ours(error, str(path)) from error
+        raise translated(error, str(path)) from error
 
 
 class SqliteSide:

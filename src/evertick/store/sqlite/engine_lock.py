@@ -1,11 +1,11 @@
-"""Who runs the engine on a SQLite file: a lock of the operating system on its write-ahead log, `<file>-wal`.
+"""The lock of the engine on a SQLite file: a lock of the operating system on its write-ahead log, `<file>-wal`.
 
 SQLite keeps one log for a file, next to its resolved path, and all processes that have the file open share it. So the
-lock is the same however a process spells the path. The engine's own connection keeps the log in place: to delete it
+lock is the same however a process spells the path. The engine's own connection keeps the log in place: deleting it
 while the engine runs destroys the database, and the engine then stops writing (`SameFile`). The lock ends with its
 process, however that ends, so there is no lease to renew and none to wait for.
 
-`<file>.engine` names the process, for messages alone.
+`<file>.engine` has the id of the process, only for messages.
 """
 
 import contextlib
@@ -18,10 +18,10 @@ from typing import Final
 
 from evertick.base.errors import DatabaseLocked, DatabaseUnavailable, StorageFailed
 
-# -- Files beside a database that are open for the sake of their locks of the operating system.
+# -- Files next to a database that are open because of their locks of the operating system.
 #
-# A lock belongs to the open file, which a forked child shares: it would keep the lock when its parent dies. So a child
-# closes these files at once.
+# A lock belongs to the open file, which a forked child shares: the child would keep the lock when its parent dies. So
+# it closes these files at once.
 
 
 class LockFile:
@@ -32,7 +32,7 @@ class LockFile:
         _files.add(self)
 
     def close(self) -> None:
-        """Give the file back, and the locks on it. Not open: nothing happens."""
+        """Close the file and release its locks, if it is open."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
@@ -49,27 +49,27 @@ def _close_after_fork() -> None:
 os.register_at_fork(after_in_child=_close_after_fork)
 
 
-# -- The files that belong to a database and lie beside it, by their names.
+# -- The files of a database next to it, by their names.
 
 ENGINE: Final = ".engine"
-"""Ends the name of the file that names the process of the engine."""
+"""The suffix of the file with the id of the engine's process."""
 WAITING: Final = ".waiting"
-"""Ends the name of the file in which writers queue."""
+"""The suffix of the file in which writers queue."""
 SUFFIXES: Final = ("-wal", "-shm", "-journal", ENGINE, WAITING)
-"""SQLite's own, the name of the engine and the queue of those that write. To replace one of SQLite's destroys the
-database."""
+"""The suffixes of SQLite's own files, the engine's file and the queue of writers. Replacing one of SQLite's destroys
+the database."""
 
 
 def companions_of(path: Path) -> list[Path]:
-    """The files of a database, whose path is resolved, whether or not they are there."""
+    """The files of a database, whose path is resolved, whether or not they exist."""
     return [path.with_name(path.name + suffix) for suffix in SUFFIXES]
 
 
-def database_beside(path: Path) -> Path | None:
-    """The database that `path` would belong to, by its name; None if none is there."""
+def database_of_companion(path: Path) -> Path | None:
+    """The database to which the file `path` belongs, by its name; None if there is none."""
     for suffix in SUFFIXES:
         base = path.with_name(path.name[: -len(suffix)]) if path.name.lower().endswith(suffix) else path
-        with contextlib.suppress(OSError, ValueError):  # where this user may not look, or without a name
+        with contextlib.suppress(OSError, ValueError):  # if this user may not read the folder, or without a name
             if base != path and base.stat().st_size:
                 return base
     return None
@@ -80,7 +80,7 @@ LOCK_PAUSE_S: Final = 0.01
 
 
 class EngineLock(LockFile):
-    """The right to run the engine on the database in `path`, which is resolved; `close` gives it back."""
+    """The right to run the engine on the database in `path`, which is resolved; `close` releases it."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -89,13 +89,13 @@ class EngineLock(LockFile):
 
     @property
     def held(self) -> bool:
-        """Whether this lock is taken, through this object."""
+        """Whether this object has the lock."""
         return self._handle is not None
 
     def take(self) -> None:
-        """Take it; it must not be held yet. A connection of this process has the database open, in WAL mode.
+        """Take the lock; it must not be taken yet. A connection of this process has the database open, in WAL mode.
 
-        Raises DatabaseLocked if another process holds it, StorageFailed if the lock cannot be used.
+        Raises DatabaseLocked if another process has it, StorageFailed if the lock cannot be used.
         """
         log = log_of(self._path)
         try:
@@ -115,13 +115,13 @@ class EngineLock(LockFile):
         except BaseException:
             os.close(handle)
             raise
-        with contextlib.suppress(OSError):  # on a full disk the process cannot be named; the lock counts
-            _note_of(self._path).unlink(missing_ok=True)  # it may be another user's
+        with contextlib.suppress(OSError):  # on a full disk the id cannot be written; the lock counts
+            _note_of(self._path).unlink(missing_ok=True)  # it may belong to another user
             _note_of(self._path).write_text(f"{os.getpid()}\n", encoding="ascii")
         self._handle, self._locked = handle, (found.st_dev, found.st_ino)
 
     def check(self) -> None:
-        """Raise DatabaseUnavailable if the lock that was taken is no longer held: its descriptor was closed."""
+        """Raise DatabaseUnavailable if the lock was lost because its descriptor was closed."""
         if self._handle is None:
             return
         with contextlib.suppress(OSError):
@@ -147,7 +147,7 @@ def engine_runs(path: Path) -> bool:
 def engine_process(path: Path) -> str | None:
     """The id of the process that runs the engine on the database in `path`, or "unknown"; None if none does.
 
-    Raises StorageFailed if that cannot be found out: nothing may be done then that a running engine forbids.
+    Raises StorageFailed if that cannot be found out: then nothing may be done that a running engine forbids.
     """
     log = log_of(path)
     try:
@@ -179,7 +179,7 @@ def _note_of(path: Path) -> Path:
 
 
 def _holder_of(path: Path) -> str:
-    """The process that holds the lock, as far as it could be noted."""
+    """The process that has the lock, or "unknown"."""
     try:
         return _note_of(path).read_text(encoding="ascii", errors="replace")[:64].strip() or "unknown"
     except OSError:
@@ -187,7 +187,7 @@ def _holder_of(path: Path) -> str:
 
 
 def _take(handle: int, log: Path) -> bool:
-    """Take the engine's lock; tried for a moment, since another process's `engine_runs` may hold it just now."""
+    """Take the engine's lock. It is tried for a moment, because another process's `engine_runs` may have it briefly."""
     for _ in range(LOCK_TRIES):
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

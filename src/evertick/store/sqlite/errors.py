@@ -1,4 +1,4 @@
-"""What SQLite's errors mean for the caller."""
+"""The translation of SQLite's errors."""
 
 import sqlite3
 
@@ -17,7 +17,7 @@ from evertick.store.write_health import unwritable
 
 
 def rolled_back(place: str) -> TransactionRefused:
-    """SQLite has ended a transaction by itself, with all that functions did in it."""
+    """The error after SQLite has ended a transaction by itself, with all that functions did in it."""
     return TransactionRefused(
         f"{place}: SQLite undid the whole transaction: a statement that writes was cut off by its time limit, or a "
         "constraint of its own says `on conflict rollback`"
@@ -25,23 +25,23 @@ def rolled_back(place: str) -> TransactionRefused:
 
 
 def not_writable(place: str, why: str) -> StorageFailed:
-    """This user may only read the file."""
+    """The error if this user may only read the file."""
     words = f"{place} cannot be written ({why}); give this user the right to write the file and its folder"
     return unwritable(StorageFailed(words), "this process may only read its file")
 
 
 def opened_for_reading(place: str) -> StorageFailed:
-    """The file was not writable when it was opened."""
+    """The error if the file was not writable when it was opened."""
     return not_writable(place, "it was opened for reading only")
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Whether others write, or hold a lock."""
+    """Whether another connection writes, or has a lock."""
     return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
-def ours(error: sqlite3.Error, place: str) -> EvertickError:
-    """The error of our tree that says what a driver's error means for the caller; `place` is the file."""
+def translated(error: sqlite3.Error, place: str) -> EvertickError:
+    """Evertick's error for an error of the driver; `place` is the file."""
     name = getattr(error, "sqlite_errorname", "")
     if isinstance(error, sqlite3.IntegrityError) and "unique" in str(error).lower():
         return WriteConflict(f"another transaction wrote the same key first: {error}")
@@ -84,15 +84,15 @@ def ours(error: sqlite3.Error, place: str) -> EvertickError:
 
 
 def at_commit(error: sqlite3.Error, place: str) -> EvertickError:
-    """As `ours`, for the error of a COMMIT."""
+    """Evertick's error for an error of COMMIT."""
     name = getattr(error, "sqlite_errorname", "")
     if name.startswith("SQLITE_IOERR") and name != "SQLITE_IOERR_WRITE":
-        # All of it was handed to the operating system, whose word that it is on the disk is missing. It was taken back
-        # here, but a process that opens the file after a crash may find it.
+        # All of it was passed to the operating system, which has not confirmed that it is on the disk. It was rolled
+        # back here, but a process that opens the file after a crash may find it.
         return OutcomeUnknown(
             f"{place}: the disk failed during COMMIT ({error}), so this transaction may be there after a crash "
             "although it is not there now; check the disk: its space, its health, its connection"
         )
     if isinstance(error, sqlite3.IntegrityError):
         return TransactionRefused(f"{place}: SQLite refused the commit: {error}")
-    return ours(error, place)
+    return translated(error, place)

@@ -1,4 +1,4 @@
-"""Migrations of a SQLite file, statement by statement: all of a new one in one transaction, later ones one by one."""
+"""Migrations of a SQLite file, statement by statement: a new file in one transaction, later steps one by one."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +10,8 @@ from evertick.store import schema
 from evertick.store.location import PLAIN_META, placed, tables_at
 from evertick.store.sqlite.engine_lock import engine_runs
 
-# -- Whose a SQLite file is. Evertick's tables with plain names take the file's `pragma user_version` for their version.
+# -- Ownership of a SQLite file. Evertick's tables with plain names use the file's `pragma user_version` for their
+# version.
 #
 # Other programs use that number, too. So it is Evertick's only in a file that has Evertick's tables with plain names.
 
@@ -20,14 +21,14 @@ def meta_at(prefix: str) -> str:
     return f"{prefix}meta" if prefix else PLAIN_META
 
 
-def is_ours(connection: sqlite3.Connection, prefix: str) -> bool:
+def is_evertick_file(connection: sqlite3.Connection, prefix: str) -> bool:
     """Whether a file has Evertick's tables at this place. Raises sqlite3.Error."""
     there, kept = _tables(connection), _kept(connection, prefix)
     return kept is not None if prefix else _has_plain_tables(there, kept, _user_version(connection))
 
 
 def state_of(connection: sqlite3.Connection, prefix: str, *, place: str) -> schema.SchemaState:
-    """How far Evertick's tables in a file have come; `place` is the file, for words.
+    """The migrations of Evertick's tables in a file so far; `place` is the file, for messages.
 
     Raises SchemaMismatch if the version is no number; sqlite3.Error.
     """
@@ -35,7 +36,7 @@ def state_of(connection: sqlite3.Connection, prefix: str, *, place: str) -> sche
     if prefix:  # then the file, and so its `user_version`, belongs to others
         version = schema.number_of((kept or {}).get(schema.VERSION_KEY, "0"), place=place)
     else:
-        version = _user_version(connection) if is_ours(connection, prefix) else 0
+        version = _user_version(connection) if is_evertick_file(connection, prefix) else 0
     return schema.SchemaState(version, schema.oldest_of((kept or {}).get(schema.OLDEST_KEY), version))
 
 
@@ -56,7 +57,7 @@ def _tables(connection: sqlite3.Connection) -> set[str]:
 
 
 def _kept(connection: sqlite3.Connection, prefix: str) -> dict[str, str] | None:
-    """What the table `meta` says; None if there is none."""
+    """The contents of the table `meta`; None if there is none."""
     meta = meta_at(prefix)
     if meta not in _tables(connection):
         return None
@@ -66,8 +67,8 @@ def _kept(connection: sqlite3.Connection, prefix: str) -> dict[str, str] | None:
 def transactions(state: schema.SchemaState, missing: Sequence[schema.Step]) -> list[Sequence[schema.Step]]:
     """The steps of each transaction.
 
-    A new file gets them all in one: each commit costs two writes to the disk that are waited for, and who is killed
-    meanwhile leaves the file as it was. A later step may be refused, and those before it are done.
+    A new file gets all of them in one: each commit waits for two writes to the disk, and a process that is killed
+    leaves the file as it was. Later steps have one each: one may be refused while those before it are done.
     """
     return [missing] if state.version == 0 else [[step] for step in missing]
 
@@ -75,9 +76,9 @@ def transactions(state: schema.SchemaState, missing: Sequence[schema.Step]) -> l
 def take(
     steps: Sequence[schema.Step], connection: sqlite3.Connection, prefix: str, *, path: Path | None, place: str
 ) -> list[str]:
-    """Do those steps in the connection's transaction that the file at `path` lacks; returns their names.
+    """Do those steps in the connection's transaction that the file at `path` lacks. Return their names.
 
-    Raises SchemaMismatch if tables of others are in their way, or workers that cannot use what a step makes;
+    Raises SchemaMismatch if tables of other programs, or workers that cannot use the result of a step, prevent it;
     sqlite3.Error.
     """
     state = state_of(connection, prefix, place=place)
@@ -99,7 +100,7 @@ def _run(step: schema.Step, connection: sqlite3.Connection, prefix: str, *, plac
             connection.execute(statement)
     except sqlite3.OperationalError as error:
         if "already exists" in str(error) or "duplicate column" in str(error):
-            raise schema.not_ours(place, step, str(error)) from error
+            raise schema.foreign_tables(place, step, str(error)) from error
         raise
 
 
@@ -112,11 +113,11 @@ def _statements_of(text: str) -> Iterator[str]:
             yield pending
             pending = ""
     if pending.strip():
-        yield pending  # a comment, or a statement whose semicolon was forgotten
+        yield pending  # a comment, or a statement without its semicolon
 
 
 def _reach(version: int, oldest_code: int, connection: sqlite3.Connection, prefix: str) -> None:
-    """Write down how far the file has come."""
+    """Store the version and the oldest code of the file."""
     kept = {schema.OLDEST_KEY: schema.oldest_text(oldest_code, version)}
     if prefix:
         kept[schema.VERSION_KEY] = str(version)
@@ -127,9 +128,9 @@ def _reach(version: int, oldest_code: int, connection: sqlite3.Connection, prefi
     connection.executemany(f"insert or replace into {meta} values (?, ?)", kept.items())  # noqa: S608
 
 
-# -- Databases in memory are all alike at first: one is migrated, further ones are copied from it.
+# -- Databases in memory are equal at first: one is migrated, further ones are copied from it.
 #
-# A test has a new one for each of its worlds, and a copy takes a hundredth of the time that the migrations take.
+# A test has a new one for each of its worlds, and a copy takes a hundredth of the time of the migrations.
 
 _IMAGES: Final[dict[tuple[schema.Step, ...], bytes]] = {}
 """A database just after these migrations."""
@@ -138,14 +139,14 @@ _IMAGES: Final[dict[tuple[schema.Step, ...], bytes]] = {}
 def migrate_in_memory(
     writing: Callable[[], AbstractContextManager[sqlite3.Connection]], migrate: Callable[[], list[str]]
 ) -> list[str]:
-    """Migrate by `migrate`, or copy what it once made; returns the names of the migrations that were done."""
+    """Migrate by `migrate`, or copy an earlier result. Return the names of the migrations that were done."""
     steps = schema.steps("sqlite")
     with writing() as connection:
         empty = connection.execute("select 1 from sqlite_master").fetchone() is None
         if empty and steps in _IMAGES:
             with closing(sqlite3.connect(":memory:")) as source:
                 source.deserialize(_IMAGES[steps])
-                source.backup(connection)  # its pages alone: a database that was itself deserialized is slower
+                source.backup(connection)  # copies only pages: a database that was itself deserialized is slower
             return [step.name for step in steps]
     names = migrate()
     if empty and hasattr(connection, "serialize"):  # not every SQLite has it

@@ -1,9 +1,9 @@
 """SQLite: one file, one writing connection, WAL with `synchronous=FULL`.
 
-One process writes at a time and every writing transaction begins with `begin immediate`, so a transaction never
-meets SQLITE_BUSY_SNAPSHOT half-way. Only the process that runs the engine checkpoints (the WAL-reset race of SQLite
-before 3.51.3 needs two checkpointers); which process that is, says `engine_lock`. Other processes of the machine may
-read, and may schedule into the file; the engine notices their commits (`ForeignCommits`).
+One process writes at a time and every writing transaction begins with `begin immediate`, so a transaction never meets
+SQLITE_BUSY_SNAPSHOT half-way. Only the process that runs the engine (`engine_lock`) checkpoints: the WAL-reset race of
+SQLite before 3.51.3 needs two checkpointers. Other processes of the machine may read the file and schedule into it; the
+engine notices their commits (`ForeignCommits`).
 """
 
 import math
@@ -31,8 +31,8 @@ from evertick.store.notifications import EVERYTHING, Listener, Notifications
 from evertick.store.sqlite.address import FILE, path_of, require_folder
 from evertick.store.sqlite.connecting import Connection, connect, patient, turn_on_wal
 from evertick.store.sqlite.engine_lock import EngineLock, log_of
-from evertick.store.sqlite.errors import at_commit, is_busy, opened_for_reading, ours
-from evertick.store.sqlite.migration import is_ours, meta_at, migrate_in_memory, state_of, take, transactions
+from evertick.store.sqlite.errors import at_commit, is_busy, opened_for_reading, translated
+from evertick.store.sqlite.migration import is_evertick_file, meta_at, migrate_in_memory, state_of, take, transactions
 from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.sqlite.writer_queue import PATIENCE_MS, WriterQueue
 from evertick.store.store import Isolation
@@ -40,20 +40,20 @@ from evertick.store.transaction.driver import nested_write, of_the_driver
 from evertick.store.transaction.transaction import Transaction
 from evertick.store.write_health import WriteFailure, WriteHealth
 
-# -- Reads for people on a SQLite file: they end when their time is over.
+# -- Reads for people on a SQLite file end when their time is over.
 
 T = TypeVar("T")
 
-STEPS_BETWEEN_LOOKS: Final = 10_000
-"""Steps of SQLite's machine between two looks at the clock: less than a millisecond."""
+STEPS_BETWEEN_CHECKS: Final = 10_000
+"""Steps of SQLite's machine between two checks of the clock: less than a millisecond."""
 
 
 def within_limit(work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
-    """The work, interrupted when it has taken too long."""
+    """The work, interrupted when it takes too long."""
 
     def limited(transaction: Transaction) -> T:
         connection, deadline = transaction.connection, time.monotonic() + contract.VIEW_MAX_MS / 1000
-        connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_LOOKS)
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_CHECKS)
         try:
             return work(transaction)
         except Exception as error:
@@ -66,13 +66,13 @@ def within_limit(work: Callable[[Transaction], T]) -> Callable[[Transaction], T]
     return limited
 
 
-# -- Whether a SQLite file can be written: a few bytes are, in a transaction of their own.
+# -- Whether a SQLite file can be written: the probe writes a few bytes in its own transaction.
 
 
 def probe(connection: Connection, prefix: str, *, place: str) -> bool:
-    """Write to a file, which is `place` in words. False if others are writing: they will find out.
+    """Write to a file; `place` is its name for messages. Return False if others are writing: they will find out.
 
-    The value is another one each time: SQLite writes no page that stays the same. Raises Unavailable.
+    The value differs each time: SQLite does not write a page that stays the same. Raises Unavailable.
     """
     if connection.is_frozen:
         raise opened_for_reading(place)
@@ -83,7 +83,7 @@ def probe(connection: Connection, prefix: str, *, place: str) -> bool:
     except sqlite3.Error as error:
         if is_busy(error):
             return False
-        raise ours(error, place) from error
+        raise translated(error, place) from error
     finally:
         if connection.in_transaction:
             connection.execute("rollback")
@@ -92,25 +92,25 @@ def probe(connection: Connection, prefix: str, *, place: str) -> bool:
 
 # -- Whether the file of an open database is still the one at its path.
 #
-# A connection goes on with a file that was deleted, or replaced by a restored copy, and everything that it writes is
-# lost without an error when the process ends. So it is with its write-ahead log: what other processes write meanwhile
-# goes into a new one, which is lost then.
+# A connection continues with a file that was deleted, or replaced by a restored copy, and all its writes are lost
+# without an error when the process ends. The same is true of its write-ahead log: other processes then write into a new
+# one, which is lost later.
 
 
 class SameFile:
-    """Remembers the file at a path, which is resolved, from the first look on."""
+    """The identity of the file at a path, which is resolved, from the first check on."""
 
     def __init__(self, path: Path) -> None:
         self._path = str(path)
         self._first: tuple[int, int] | None = None
 
     def check(self) -> None:
-        """Raise DatabaseUnavailable if another file is at the path, or none. A look takes a microsecond."""
+        """Raise DatabaseUnavailable if another file is at the path, or none. A check takes a microsecond."""
         try:
             found = os.stat(self._path)  # noqa: PTH116  # a third of the time
         except FileNotFoundError:
             now = None
-        except OSError:  # where this user may not look, using the file will say so
+        except OSError:  # if this user may not read the folder, using the file raises the error
             return
         else:
             now = found.st_dev, found.st_ino
@@ -126,34 +126,34 @@ class SameFile:
 
 # -- Commits that other processes make to a SQLite file, noticed by `pragma data_version`.
 #
-# A look costs some microseconds. What was committed it does not say, so listeners look at everything.
+# A check costs some microseconds. It does not show what was committed, so listeners poll everything.
 
 
 class Lock(Protocol):
-    """What keeps others off the connection."""
+    """The lock that keeps other threads off the connection."""
 
     def acquire(self, timeout_s: float) -> bool:
-        """Whether it came within the time."""
+        """Take the lock. Return whether that succeeded within the time."""
         ...
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the lock."""
         ...
 
 
-LOOK_BUSY_S: Final = 0.002
-LOOK_IDLE_S: Final = 0.04
+CHECK_BUSY_S: Final = 0.002
+CHECK_IDLE_S: Final = 0.04
 BUSY_FOR_S: Final = 1.0
-"""How long after a foreign commit one looks often."""
+"""How long after a foreign commit the checks are frequent."""
 
 
 class ForeignCommits:
-    """A thread that calls `noticed` after commits of other processes, from the moment of its making on.
+    """A thread that calls `noticed` after commits of other processes, from its creation on.
 
-    `connection` must be the one that writes, because there the version changes by the commits of others alone;
-    The caller holds `lock`, also while it creates this object.
+    `connection` must be the one that writes, because there only the commits of others change the version. The caller
+    has `lock` while it creates this object.
 
-    Raises sqlite3.Error if the connection cannot say where it stands.
+    Raises sqlite3.Error if the connection cannot read its version.
     """
 
     def __init__(self, connection: sqlite3.Connection, lock: Lock, noticed: Callable[[], None]) -> None:
@@ -174,10 +174,10 @@ class ForeignCommits:
         return int(self._connection.execute("pragma data_version").fetchone()[0])
 
     def _watch(self) -> None:
-        """Look often while others commit, seldom while they do not."""
+        """Check often while others commit, seldom while they do not."""
         busy_until = 0.0
-        while not self._ended.wait(LOOK_BUSY_S if time.monotonic() < busy_until else LOOK_IDLE_S):
-            # When the connection is at work there is nothing to find out: its own work comes round again.
+        while not self._ended.wait(CHECK_BUSY_S if time.monotonic() < busy_until else CHECK_IDLE_S):
+            # While the connection is in use the check is skipped: it comes again soon.
             if not self._lock.acquire(0):
                 continue
             try:
@@ -193,7 +193,7 @@ class ForeignCommits:
 
 
 TURN_WAIT_S: Final = 30.0
-"""How long a thread waits for its turn to write. Longer than any transaction of ours takes."""
+"""How long a thread waits for its turn to write. Longer than any transaction of Evertick takes."""
 BUSY_TIMEOUT_MS: Final = 5_000
 CHECKPOINT_PAGES: Final = 1_000
 PROBE_WAIT_S: Final = 0.2
@@ -201,10 +201,11 @@ PROBE_WAIT_S: Final = 0.2
 
 
 class TurnLock:
-    """A lock for one thread at a time, given to those who wait in the order in which they came. Not reentrant.
+    """A lock for one thread at a time, in the order in which the threads asked. Not reentrant.
 
-    Python's own lock goes to the first thread that asks once it is free, mostly the one that has just released it. So
-    one that writes without a pause, such as the thousands of calls that an action has gathered, would keep others away.
+    Python's own lock goes to the first thread that asks once it is free, usually the one that has just released it. So
+    a thread that writes without a pause, such as the thousands of calls that an action has gathered, would starve
+    others.
     """
 
     def __init__(self) -> None:
@@ -213,7 +214,7 @@ class TurnLock:
         self._waiting: deque[threading.Lock] = deque()
 
     def acquire(self, timeout_s: float) -> bool:
-        """Wait for one's turn; returns whether it came within the time."""
+        """Wait for the thread's turn. Return whether it came within the time."""
         with self._mutex:
             if not self._is_held:
                 self._is_held = True
@@ -229,7 +230,7 @@ class TurnLock:
             raise
 
     def _gave_up(self, mine: threading.Lock) -> bool:
-        """Wait no longer; returns False if the lock was handed over in the last moment."""
+        """Stop waiting. Return False if the lock was handed over in the last moment."""
         with self._mutex:
             if mine not in self._waiting:
                 return False
@@ -237,7 +238,7 @@ class TurnLock:
             return True
 
     def release(self) -> None:
-        """Give it to the one who waits longest, if anybody waits."""
+        """Pass the lock to the thread that has waited longest, if any waits."""
         with self._mutex:
             if self._waiting:
                 self._waiting.popleft().release()
@@ -252,7 +253,7 @@ class SqliteStore:
     single_engine = True
 
     def __init__(self, url: str, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS, synchronous: str = "full") -> None:
-        """`synchronous` is SQLite's word for how sure a commit is: less than `full` is for tests."""
+        """`synchronous` is SQLite's setting for the durability of a commit: less than `full` is for tests."""
         self.path = path_of(url)
         _, mark, query = url.partition("?")
         self.url = url if self.path is None else f"{FILE}{self.path}{mark}{query}"
@@ -283,7 +284,7 @@ class SqliteStore:
         self._writer.execute(f"pragma busy_timeout = {min(PATIENCE_MS, busy_timeout_ms)}")
 
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
-        """A SQLite writer is always alone; RELAXED spares the fsync."""
+        """Run `work`. A SQLite writer is always alone; RELAXED saves the fsync."""
         try:
             return self._written(work, relaxed=isolation is Isolation.RELAXED)
         except Unavailable as error:
@@ -291,7 +292,7 @@ class SqliteStore:
             raise
 
     def _written(self, work: Callable[[Transaction], T], *, relaxed: bool) -> T:
-        is_relaxed = relaxed and self._synchronous == "full"  # what is less sure already stays as it is
+        is_relaxed = relaxed and self._synchronous == "full"  # a less durable setting stays as it is
         with self._writing() as connection, self._unsynced(connection) if is_relaxed else nullcontext():
             transaction = SqliteTransaction(connection, self._place, prefix=self.place)
             self._begin(connection)
@@ -310,12 +311,12 @@ class SqliteStore:
                     connection.execute("rollback")
                 raise
         if transaction.hints:
-            self._tell_listeners(frozenset(transaction.hints))
+            self._notify_listeners(frozenset(transaction.hints))
         return result
 
     @contextmanager
     def _unsynced(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """A commit that does not wait for the disk: the next one that does takes it along."""
+        """Make commits that do not wait for the disk: the next one that does includes them."""
         connection.execute("pragma synchronous = normal")
         try:
             yield
@@ -323,11 +324,11 @@ class SqliteStore:
             connection.execute("pragma synchronous = full")
 
     def write_failure(self, *, thorough: bool = False) -> WriteFailure | None:
-        """Never more than a few bytes: a file keeps the room that was once written."""
+        """Why the file cannot be written. The probe writes only a few bytes, because a file never shrinks."""
         return None if self.path is None else self._health.failure()
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        """Readers see the last commit and do not wait for the writer."""
+        """Run `work`. Readers see the last commit and do not wait for the writer."""
         if self.path is None:
             with self._writing() as connection:
                 return self._reading(connection, work)
@@ -345,14 +346,14 @@ class SqliteStore:
                 self._readers.append(connection)
 
     def view(self, work: Callable[[Transaction], T]) -> T:
-        """In a file readers delay no writer; one in memory has a single connection."""
+        """Run `work`. In a file readers delay no writer; a database in memory has a single connection."""
         return self.read(work if self.path is None else within_limit(work))
 
     def settle(self) -> None:
-        """A database in memory is Evertick's alone, so its tables keep their plain names."""
+        """Find the place of the tables. A database in memory is Evertick's alone, so its tables keep plain names."""
         if self.path is not None and not self.place:
-            with self._writing() as connection, self._in_our_words():
-                if not is_ours(connection, self.place):
+            with self._writing() as connection, self._translated_errors():
+                if not is_evertick_file(connection, self.place):
                     self.place = USUAL_PLACES[self.dialect]
 
     def migrate(self) -> list[str]:
@@ -367,7 +368,7 @@ class SqliteStore:
             missing = schema.pending(self.dialect, state, place=self._place)
             names = [name for steps in transactions(state, missing) for name in self._apply(steps)]
         if self.path is not None:
-            with self._writing() as connection, self._in_our_words():
+            with self._writing() as connection, self._translated_errors():
                 turn_on_wal(connection, self._busy_timeout_ms)  # the file is Evertick's now, if it was not before
         return names
 
@@ -375,11 +376,11 @@ class SqliteStore:
         schema.require_usable(self.dialect, self._state(), place=self._place, url=self.url)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Commits of this process call at once, those of others when they are noticed."""
+        """Listen to commits of this process at once, and to those of others when they are noticed."""
         self._listeners.append(listener)
         if self._watcher is None and self.path is not None:
-            with self._writing() as connection, self._in_our_words():  # now, so that nothing after it is missed
-                self._watcher = ForeignCommits(connection, self._write_lock, lambda: self._tell_listeners(EVERYTHING))
+            with self._writing() as connection, self._translated_errors():  # now, so that nothing after it is missed
+                self._watcher = ForeignCommits(connection, self._write_lock, lambda: self._notify_listeners(EVERYTHING))
 
         def stop() -> None:
             if listener in self._listeners:
@@ -388,16 +389,16 @@ class SqliteStore:
         return stop
 
     def database_now(self) -> Instant | None:
-        """The file is on this machine."""
+        """None: the file is on this machine."""
         return None
 
     def lock_engine(self) -> None:
-        """The lock is the operating system's, so it ends with the process, however it ends."""
+        """Take the operating system's lock, which ends with the process, however it ends."""
         if self._engine_lock is None or self._engine_lock.held:
             return
         if self._writer.is_frozen:
             raise opened_for_reading(self._place)
-        with self._writing() as connection, self._in_our_words():
+        with self._writing() as connection, self._translated_errors():
             turn_on_wal(connection, self._busy_timeout_ms)
             connection.execute("select 1 from sqlite_master").fetchone()  # only now SQLite has its log
         self._engine_lock.take()
@@ -420,7 +421,7 @@ class SqliteStore:
             self._queue.close()
 
     def unlock_engine(self) -> None:
-        """From then on the holder of the lock checkpoints, and this process does not."""
+        """Release the lock. From then on its next holder checkpoints, and this process does not."""
         if self._closed.is_set() or self._engine_lock is None or not self._engine_lock.held:
             return
         self._runs_engine = False
@@ -430,19 +431,19 @@ class SqliteStore:
     # -- helpers
 
     def _connect(self, *, reader: bool = False) -> Connection:
-        with self._in_our_words():
+        with self._translated_errors():
             return connect(
                 self.path, prefix=self.place, reader=reader,
                 timeout_ms=self._busy_timeout_ms, synchronous=self._synchronous,
             )  # fmt: skip
 
     @contextmanager
-    def _in_our_words(self) -> Iterator[None]:
-        """For the store's own statements."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Translate errors of the store's own statements."""
         try:
             yield
         except sqlite3.Error as error:
-            raise ours(error, self._place) from error
+            raise translated(error, self._place) from error
 
     def _check_usable(self) -> None:
         if self._closed.is_set():
@@ -450,7 +451,7 @@ class SqliteStore:
         if os.getpid() != self._pid:
             raise Misuse(
                 f"{self._place} was opened before this process was forked, and SQLite cannot share that: fork before "
-                "the app is opened, or call app.close() first in the new process; better, start it anew (`spawn`)"
+                "the app is opened, or call app.close() first in the new process; better, start a new one (`spawn`)"
             )
         if self._file is not None:
             self._file.check()
@@ -482,7 +483,7 @@ class SqliteStore:
             self._write_lock.release()
 
     def _probe(self, _: bool) -> bool:
-        """Whether a few bytes were written; False if others are writing, who will find out."""
+        """Whether a few bytes were written. False if others are writing, who will find out."""
         self._check_usable()
         if self._writing_thread == threading.get_ident() or not self._write_lock.acquire(PROBE_WAIT_S):
             return False
@@ -504,7 +505,7 @@ class SqliteStore:
                     raise
                 self._queue.begin_after(error, connection, engine=self._runs_engine, asked_at=self._asked_at)
         except sqlite3.Error as error:
-            raise ours(error, self._place) from error
+            raise translated(error, self._place) from error
 
     def _commit(self, connection: sqlite3.Connection) -> None:
         try:
@@ -515,7 +516,7 @@ class SqliteStore:
     def _reading(self, connection: sqlite3.Connection, work: Callable[[Transaction], T]) -> T:
         transaction = SqliteTransaction(connection, self._place, prefix=self.place)
         try:
-            with self._in_our_words():
+            with self._translated_errors():
                 connection.execute("pragma query_only = on")  # the connection of a database in memory also writes
                 connection.execute("begin")
             result = work(transaction)
@@ -534,11 +535,11 @@ class SqliteStore:
                 connection.execute("pragma query_only = off")
 
     def _state(self) -> schema.SchemaState:
-        with self._writing() as connection, self._in_our_words():
+        with self._writing() as connection, self._translated_errors():
             return state_of(connection, self.place, place=self._place)
 
     def _apply(self, steps: Sequence[schema.Step]) -> list[str]:
-        with self._writing() as connection, self._in_our_words():
+        with self._writing() as connection, self._translated_errors():
             self._begin(connection)
             try:
                 names = take(steps, connection, self.place, path=self.path, place=self._place)
@@ -549,6 +550,6 @@ class SqliteStore:
                 raise
         return names
 
-    def _tell_listeners(self, hints: Notifications) -> None:
+    def _notify_listeners(self, hints: Notifications) -> None:
         for listener in tuple(self._listeners):
             listener(hints)

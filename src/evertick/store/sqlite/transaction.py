@@ -17,7 +17,7 @@ from evertick.base.records.jobs import JobEnd, JobState, Worker
 from evertick.base.records.stored import text_of
 from evertick.store.records.claims import Share
 from evertick.store.sqlite.engine_lock import engine_runs
-from evertick.store.sqlite.errors import ours, rolled_back
+from evertick.store.sqlite.errors import rolled_back, translated
 from evertick.store.transaction.driver import Row, unstorable
 from evertick.store.transaction.jobs import NEW_JOB_COLUMNS, counted, counted_ends, outcome_of
 from evertick.store.transaction.statements import load_statements
@@ -28,7 +28,7 @@ class SqliteTransaction(Transaction):
     """One transaction on a sqlite3 connection."""
 
     def __init__(self, connection: Any, place: str = "the database", *, prefix: str = "") -> None:
-        """`connection` is sqlite3's, or has its methods. `prefix` stands before the names of the tables."""
+        """`connection` is sqlite3's, or has its methods. `prefix` comes before the names of the tables."""
         self.hints = set()
         self._connection: sqlite3.Connection = connection
         self._place = place
@@ -47,10 +47,10 @@ class SqliteTransaction(Transaction):
         if error is self.failure:
             return self.failure
         if not issubclass(type(error), sqlite3.Error) or not isinstance(error, sqlite3.Error):
-            return None  # its class first: of an error of the user's, even that may be a property
+            return None  # checks its class first: even a property of a user's error may run the user's code
         if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_FULL", "SQLITE_IOERR")):
-            # Not SQLITE_BUSY: this connection holds the write lock, so another file is meant that the function opened.
-            return ours(error, self._place)
+            # Not SQLITE_BUSY: this connection has the write lock, so the function has opened another file.
+            return translated(error, self._place)
         return None
 
     def savepoint(self, name: str) -> None:
@@ -66,14 +66,14 @@ class SqliteTransaction(Transaction):
         super().release(name)
 
     def reset_session(self) -> None:
-        """What it may have left are temporary tables; `refuse_ending` keeps the rest away."""
+        """Drop temporary tables that the function may have left; `refuse_ending` prevents anything else."""
         found = "select type, name from temp.sqlite_master where type in ('table', 'view')"
         for kind, name in self._connection.execute(found).fetchall():
             quoted = name.replace('"', '""')
             self._command(f'drop {kind} temp."{quoted}"')
 
     def check_usable(self) -> None:
-        """SQLite undoes a whole transaction by itself where a write is cut off, or a constraint says `rollback`."""
+        """Raise if SQLite has rolled back: it does so when a write is cut off, or a constraint says `rollback`."""
         if not self._connection.in_transaction:
             raise self._failed(rolled_back(self._place))
 
@@ -83,7 +83,7 @@ class SqliteTransaction(Transaction):
         except UnicodeEncodeError as error:
             raise unstorable(params, error) from error
         except sqlite3.Error as error:
-            raise self._failed(ours(error, self._place)) from error
+            raise self._failed(translated(error, self._place)) from error
 
     def _run(self, name: str, params: Mapping[str, Any]) -> int:
         try:
@@ -91,7 +91,7 @@ class SqliteTransaction(Transaction):
         except UnicodeEncodeError as error:
             raise unstorable(params, error) from error
         except sqlite3.Error as error:
-            raise self._failed(ours(error, self._place)) from error
+            raise self._failed(translated(error, self._place)) from error
 
     def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
         try:
@@ -102,16 +102,16 @@ class SqliteTransaction(Transaction):
         except UnicodeEncodeError as error:
             raise unstorable(dict(zip(columns, _row_with(rows, error), strict=False)), error) from error
         except sqlite3.Error as error:
-            raise self._failed(ours(error, self._place)) from error
+            raise self._failed(translated(error, self._place)) from error
 
     def _command(self, text: str) -> None:
         try:
             self._connection.execute(text)
         except sqlite3.Error as error:
-            raise self._failed(ours(error, self._place)) from error
+            raise self._failed(translated(error, self._place)) from error
 
     def workers_alive(self, now: Instant, *, among: Sequence[Worker] | None = None) -> list[Worker]:
-        """The only engine of a file renews no lease: its lock tells."""
+        """The live workers. The only engine of a file renews no lease: its lock shows whether it lives."""
         file = self._connection.execute("pragma database_list").fetchone()[2]
         if not file:
             return super().workers_alive(now, among=among)
@@ -125,8 +125,8 @@ class SqliteTransaction(Transaction):
     def _claim_rows(self, shares: Sequence[Share], params: dict[str, Any]) -> list[Row]:
         """Find the jobs share by share, and then claim them all."""
         found = [
-            self._fetch("ready_ids", {"queue": head.queue, "tenant": head.tenant, "rank": head.rank, "limit": limit})
-            for head, limit in shares
+            self._fetch("ready_ids", {"queue": first.queue, "tenant": first.tenant, "rank": first.rank, "limit": limit})
+            for first, limit in shares
         ]
         in_turn = [row for turn in zip_longest(*found) for row in turn if row is not None]
         sizes = accumulate(size for _, size in in_turn)
@@ -180,7 +180,7 @@ class SqliteTransaction(Transaction):
                     began_at = started_at if e.started_at is None else e.started_at
                     attempts.append((e.id, e.attempt, worker_id, began_at, now, outcome_of(e), error))
         except sqlite3.Error as error:
-            raise self._failed(ours(error, self._place)) from error
+            raise self._failed(translated(error, self._place)) from error
         self._run_many("add_attempt", (), attempts)
         return {each[0] for each in attempts}
 

@@ -1,10 +1,10 @@
-"""The writer queue: processes that want to write a SQLite file beside its engine get their turn.
+"""The writer queue: processes that write to a SQLite file while an engine runs get their turn.
 
-SQLite lets the process write that asks at the right moment, and a process that waits asks at most every few
-milliseconds. An engine that writes one transaction after the other is nearly always first, so others could wait until
-they give up. So a
-process that has waited for a moment says so, by a shared lock of the operating system on `<file>.waiting`; the engine
-looks before each of its transactions and, if another process waits, lets one transaction of others go first.
+SQLite lets the process write that asks at the right moment, and a waiting process asks at most every few milliseconds.
+An engine that writes one transaction after the other is nearly always first, so others could wait until they give up.
+So a process that has waited for a moment signals that, by a shared lock of the operating system on `<file>.waiting`.
+The engine checks it before each of its transactions and, if another process waits, lets one transaction of others go
+first.
 """
 
 import contextlib
@@ -22,10 +22,10 @@ from evertick.store.sqlite.engine_lock import WAITING, LockFile
 from evertick.store.sqlite.errors import is_busy
 
 PATIENCE_MS: Final = 5
-"""How long SQLite asks for the write lock again and again before this process says that it waits."""
-STEP_ASIDE_S: Final = 0.05
-"""The longest that an engine lets others go first."""
-LOOK_S: Final = 0.001
+"""How long SQLite retries the write lock before this process signals that it waits."""
+YIELD_MAX_S: Final = 0.05
+"""The longest time for which an engine lets others go first."""
+CHECK_EVERY_S: Final = 0.001
 
 
 class WriterQueue(LockFile):
@@ -38,21 +38,21 @@ class WriterQueue(LockFile):
         self._gave_up_at = -math.inf
 
     def let_others_go_first(self) -> None:
-        """What an engine does before each of its transactions: if others wait, one of them writes before it."""
+        """Called by an engine before each of its transactions: if others wait, one of them writes before it."""
         handle = self._open(os.O_RDWR)
         if handle is None:
             return  # no process has ever waited
-        until = time.monotonic() + STEP_ASIDE_S
+        until = time.monotonic() + YIELD_MAX_S
         while not _is_free(handle) and time.monotonic() < until:
-            time.sleep(LOOK_S)
+            time.sleep(CHECK_EVERY_S)
 
     def begin_after(
         self, error: sqlite3.OperationalError, connection: sqlite3.Connection, *, engine: bool, asked_at: float
     ) -> None:
         """Begin a transaction after the first attempt was refused with `error`.
 
-        A thread that has asked for its turn at `asked_at` and waited for it while another waited for the file in vain
-        waits no longer: of fifty threads each would wait for all before it.
+        `asked_at` is when the thread asked for its turn. If another thread waited for the file without success in that
+        time, this one does not wait any longer: of fifty threads each would wait for all before it.
 
         Raises sqlite3.OperationalError if others write until the time is over, or if that was not the reason.
         """
@@ -75,7 +75,7 @@ class WriterQueue(LockFile):
 
     @contextmanager
     def _waiting(self, *, engine: bool) -> Iterator[None]:
-        """Say that this process waits. Where that is impossible it waits as well as it can."""
+        """Signal that this process waits. If that is impossible, it waits without a signal."""
         handle = None if engine else self._open(os.O_RDWR | os.O_CREAT)
         if handle is None:
             yield

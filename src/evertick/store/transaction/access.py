@@ -14,7 +14,7 @@ class Access(Driver):
     """Tokens, and the audit log."""
 
     def add_token(self, token: AccessToken) -> None:
-        """Keep a new token."""
+        """Store a new token."""
         self._run("add_token", {**token._asdict(), "scope": token.scope.value})
 
     def get_token(self, token_id: str) -> AccessToken | None:
@@ -33,11 +33,11 @@ class Access(Driver):
         return bool(self._fetch("token_of_all_tenants", {}))
 
     def revoke_token(self, token_id: str, *, now: Instant) -> bool:
-        """End a token. Returns whether it was not revoked before."""
+        """Revoke a token. Return whether it was not revoked before."""
         return self._run("revoke_token", {"id": token_id, "now": now}) > 0
 
     def use_token(self, token_id: str, *, now: Instant) -> None:
-        """Note when a token was used last."""
+        """Store when a token was last used."""
         self._run("use_token", {"id": token_id, "now": now})
 
     def add_audit(self, line: AuditLine) -> None:
@@ -45,14 +45,14 @@ class Access(Driver):
         self._run("add_audit", line._asdict())
 
     def list_audit(self, tenant: TenantId | None, *, before: str, limit: int) -> list[AuditLine]:
-        """The lines below the id `before`, the newest first: of a tenant, or with None of all and of none."""
+        """Audit lines below the id `before`, newest first: those of a tenant, or with None all of them."""
         params = {"before": before or AFTER_ALL, "limit": limit}
         if tenant is None:
             return [AuditLine(*row) for row in self._fetch("list_audit", params)]
         return [AuditLine(*row) for row in self._fetch("list_tenant_audit", params | {"tenant": tenant})]
 
     def prune_audit(self, *, before: Instant, limit: int) -> int:
-        """Remove at most `limit` lines that were written before an instant; returns how many."""
+        """Remove at most `limit` lines that were written before an instant. Return how many."""
         return self._run("prune_audit", {"before": first_id_from(AUDIT_PREFIX, before), "limit": limit})
 
 
@@ -65,32 +65,32 @@ class Views(Driver):
         return [SavedViewRow(*row) for row in self._fetch("list_views", params)]
 
     def get_view(self, view_id: str, *, tenant: TenantId) -> SavedViewRow | None:
-        """A view by its id."""
+        """A view by its id; None if there is none."""
         rows = self._fetch("get_view", {"id": view_id, "tenant": tenant})
         return SavedViewRow(*rows[0]) if rows else None
 
     def find_view(self, tenant: TenantId, page: str, owner: str, name: str) -> SavedViewRow | None:
-        """The view of an owner that is called so."""
+        """The view of an owner with a name; None if there is none."""
         rows = self._fetch("find_view", {"tenant": tenant, "page": page, "owner": owner, "name": name})
         return SavedViewRow(*rows[0]) if rows else None
 
     def save_view(self, view: SavedViewRow) -> None:
-        """Keep a new view, or what an old one is now."""
+        """Write a view, new or changed."""
         self._run("save_view", view._asdict())
 
     def delete_view(self, view_id: str, *, tenant: TenantId) -> None:
         """Remove a view."""
         self._run("delete_view", {"id": view_id, "tenant": tenant})
 
-    def hand_on_views(self, owner: str, *, to: str) -> None:
-        """Make all views of an owner, in every tenant, those of one that has none yet."""
-        self._run("hand_on_views", {"owner": owner, "to": to})
+    def transfer_views(self, owner: str, *, to: str) -> None:
+        """Give all views of an owner, in every tenant, to another owner who has none yet."""
+        self._run("transfer_views", {"owner": owner, "to": to})
 
 
 def _token(row: Row) -> AccessToken:
     try:
         scope, digest = Scope(row[3]), row[4]
     except ValueError:
-        # A scope of a newer release: the token is listed and can be revoked, and without its digest it opens nothing.
+        # A scope of a newer release: the token can be listed and revoked, but without its digest it grants nothing.
         scope, digest = Scope.READ, ""
     return AccessToken._make((*row[:3], scope, digest, *row[5:]))

@@ -1,4 +1,4 @@
-"""Documents over SQL, and what called mutations returned."""
+"""Documents over SQL, and the results of called mutations."""
 
 import json
 from collections.abc import Sequence
@@ -10,20 +10,20 @@ from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocu
 from evertick.base.records.jobs import Call
 from evertick.store.transaction.driver import Driver
 
-NEWEST_LOOK: Final = 20
-"""The last ids of a table among which its newest one is looked for: others, whose name begins alike, may lie there."""
+NEWEST_SCAN_MAX: Final = 20
+"""The last ids among which a table's newest one is searched: ids of tables with the same beginning may lie there."""
 
 
 class Documents(Driver):
     """Documents and their indexes, and mutations that were called with an idempotency key."""
 
     def get_document(self, document_id: str, *, tenant: TenantId) -> str | None:
-        """A document's JSON text, or None."""
+        """A document's JSON text; None if there is none."""
         rows = self._fetch("get_document", {"id": document_id, "tenant": tenant})
         return rows[0][0] if rows else None
 
     def put_documents(self, tenant: TenantId, documents: Sequence[StoredDocument]) -> None:
-        """Write documents, new or changed. An id stands in `documents` once."""
+        """Write documents, new or changed. `documents` has each id once."""
         if documents:
             rows = [(tenant, document.id, document.body) for document in documents]
             self._run_many("put_documents", ("tenant", "id", "body"), rows)
@@ -42,7 +42,7 @@ class Documents(Driver):
         return [StoredDocument(*row) for row in rows]
 
     def document_tables(self, tenant: TenantId, *, steps: int) -> tuple[list[str], bool]:
-        """The tables in which a tenant has documents, by name, and whether these are all: `steps` bounds the look."""
+        """The tables in which a tenant has documents, by name, and whether these are all; it reads `steps` at most."""
         rows = self._fetch("document_tables", {"tenant": tenant, "steps": steps})
         return sorted({found for row in rows if (found := table_of(row[0]))}), len(rows) < steps
 
@@ -50,12 +50,12 @@ class Documents(Driver):
         self, tenant: TenantId, tables: Sequence[str], *, until: Instant, limit: int
     ) -> dict[str, TableCount]:
         """How many documents made before `until` each of these tables has, up to `limit`, and its newest one."""
-        params = {"tenant": tenant, "tables": json.dumps(list(tables)), "limit": limit + 1, "newest": NEWEST_LOOK}
+        params = {"tenant": tenant, "tables": json.dumps(list(tables)), "limit": limit + 1, "newest": NEWEST_SCAN_MAX}
         params["until"] = first_id_from("", until)
         found = {}
         for table, counted, newest in self._fetch("count_documents", params) if tables else ():
-            looked_at, count = json.loads(counted) if isinstance(counted, str) else counted
-            found[table] = TableCount(min(count, limit), looked_at > limit, newest)
+            counted_rows, count = json.loads(counted) if isinstance(counted, str) else counted
+            found[table] = TableCount(min(count, limit), counted_rows > limit, newest)
         return found
 
     def put_index_entries(self, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:
@@ -88,7 +88,7 @@ class Documents(Driver):
         return dict(self._fetch("list_document_indexes", {"tenant": tenant}))
 
     def save_document_index(self, tenant: TenantId, index_name: str, fields: str) -> None:
-        """An index is built now."""
+        """Store that an index is built."""
         self._run("save_document_index", {"tenant": tenant, "index_name": index_name, "fields": fields})
 
     def drop_document_index(self, tenant: TenantId, index_name: str) -> None:
@@ -97,7 +97,7 @@ class Documents(Driver):
         self._run("drop_document_index", {"tenant": tenant, "index_name": index_name})
 
     def clear_index(self, tenant: TenantId, index_name: str, *, limit: int) -> int:
-        """Remove up to `limit` entries of an index; returns how many there were."""
+        """Remove up to `limit` entries of an index. Return how many."""
         return self._run("clear_index", {"tenant": tenant, "index_name": index_name, "limit": limit})
 
     def tenants_with_documents(self, *, after: TenantId, limit: int) -> list[TenantId]:
@@ -109,12 +109,12 @@ class Documents(Driver):
         return [row[0] for row in self._fetch("tenants_with entries", {"after": after, "limit": limit})]
 
     def find_call(self, key: str, *, tenant: TenantId) -> Call | None:
-        """What a mutation called with this idempotency key answered."""
+        """The result of a mutation called with this idempotency key; None if there is none."""
         rows = self._fetch("find_call", {"key": key, "tenant": tenant})
         return Call(*rows[0]) if rows else None
 
     def save_call(self, key: str, call: Call, *, tenant: TenantId, now: Instant) -> None:
-        """Remember an answer. Raises WriteConflict if the key was saved meanwhile."""
+        """Store the result of a call. Raises WriteConflict if the key was saved meanwhile."""
         self._run(
             "save_call",
             {
@@ -128,5 +128,5 @@ class Documents(Driver):
         )
 
     def prune_calls(self, *, before: Instant, limit: int) -> int:
-        """Forget calls made before `before`; returns how many."""
+        """Remove calls made before `before`. Return how many."""
         return self._run("prune_calls", {"before": before, "limit": limit})

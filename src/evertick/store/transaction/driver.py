@@ -1,4 +1,4 @@
-"""What a database adds to the shared SQL: how one statement is run. Everything else is the same for all of them."""
+"""The part of a transaction that differs between databases: running one statement."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ Row = tuple[Any, ...]
 
 
 def nested_write() -> Misuse:
-    """Why a thread that is inside a write cannot begin another."""
+    """The error of a thread that begins a write inside a write."""
     return Misuse(
         "this thread is already inside a transaction of this database; "
         "inside a mutation call others with ctx.run_mutation or ctx.run_query, and schedule with ctx.scheduler; "
@@ -19,13 +19,13 @@ def nested_write() -> Misuse:
 
 
 def of_the_driver(error: BaseException) -> BaseException:
-    """The driver's error that SQLAlchemy has wrapped. Of other classes nothing is asked: they are the user's."""
+    """The driver's error that SQLAlchemy has wrapped. Other classes are not read: they are the user's."""
     wraps = type(error).__module__.startswith("sqlalchemy.")
     return getattr(error, "orig", None) or error if wraps else error
 
 
 def unstorable(params: Mapping[str, Any], error: UnicodeEncodeError) -> InvalidText:
-    """The value of a statement with a lone surrogate, or with a character that the connection's encoding lacks."""
+    """The error of a statement's value with a lone surrogate, or a character that the connection's encoding lacks."""
     where = next((name for name, value in params.items() if value == error.object), "a value")
     if not error.encoding.startswith("utf"):
         return InvalidText(
@@ -43,15 +43,15 @@ class Driver(ABC):
 
     @abstractmethod
     def _fetch(self, name: str, params: Mapping[str, Any]) -> list[Row]:
-        """Run a statement and answer its rows."""
+        """Run a statement and return its rows."""
 
     @abstractmethod
     def _run(self, name: str, params: Mapping[str, Any]) -> int:
-        """Run a statement; returns how many rows it changed."""
+        """Run a statement. Return how many rows it changed."""
 
     @abstractmethod
     def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
-        """Run a statement for many rows; returns how many rows it changed."""
+        """Run a statement for many rows. Return how many rows it changed."""
 
     @abstractmethod
     def _command(self, text: str) -> None:

@@ -1,9 +1,9 @@
 """Endings: statements that the user's own SQL must not contain, because the connection is shared.
 
-Evertick commits when the function has returned, and rolls back when it raised: no statement of a function begins or
-ends a transaction. And what a function leaves in the session would meet the functions after it, and Evertick's own
-statements. What cannot be undone at the function's end is refused here; PostgreSQL's settings and temporary tables can
-be (`reset_session`).
+Evertick commits when the function has returned, and rolls back when it raised: no statement of a function may begin or
+end a transaction. What a function leaves in the session would affect later functions and Evertick's own statements.
+Changes that cannot be undone at the function's end are refused here; PostgreSQL's settings and temporary tables can be
+undone (`reset_session`).
 """
 
 import re
@@ -14,18 +14,18 @@ from evertick.base.errors import Misuse
 from evertick.store.location import own_tables
 
 _BLANK: Final = r"(?:[\s\ufeff]|--[^\n]*\n|/\*.*?\*/)*"
-"""As SQLite reads them: PostgreSQL's are taken away before."""
+"""Blanks as SQLite reads them; PostgreSQL's comments are removed before."""
 _ENDING: Final = re.compile(
     rf"(?:\A|;){_BLANK}"
     r"(begin|start\s+transaction|commit|end|abort|prepare\s+transaction|rollback(?!\s+(?:\w+\s+)?to\b))\b",
     re.IGNORECASE | re.DOTALL,
 )
-"""At the start of a text or behind a semicolon, blanks and comments."""
+"""At the start of a text or after a semicolon, blanks and comments."""
 _LETTER: Final = r"(?:[a-zA-Z_]|[^\x00-\x7f])"
 _PLAIN: Final = r"'(?:[^']|'')*+(?:'|\Z)"
 _ESCAPED: Final = r"'(?:[^'\\]|\\.|'')*+(?:'|\Z)"
 _GOES_ON: Final = r"(?:[ \t\f\v]|--[^\n\r]*+)*+[\n\r](?:\s|--[^\n\r]*+[\n\r])*+(?=')"
-"""Literals that have only blanks and a new line between them are one."""
+"""Literals with only blanks and a new line between them are one literal."""
 _WORD: Final = rf"{_LETTER}(?:[\w$]|[^\x00-\x7f])*+"
 _COMMENT_MARK: Final = re.compile(r"/\*|\*/")
 
@@ -40,9 +40,10 @@ def _tokens(literal: str) -> re.Pattern[str]:
 
 
 _TOKENS: Final = {True: _tokens(_PLAIN), False: _tokens(_ESCAPED)}
-"""As PostgreSQL reads them, with `standard_conforming_strings` and without. A `$` in a name begins no literal."""
+"""Tokens as PostgreSQL reads them, with `standard_conforming_strings` and without. A `$` in a name begins no
+literal."""
 _TRIGGER: Final = re.compile(rf"{_BLANK}create\s+(temp\w*\s+)?trigger\b", re.IGNORECASE)
-"""On SQLite the body of a trigger stands between `begin` and `end`."""
+"""On SQLite the body of a trigger is between `begin` and `end`."""
 _LEAVING: Final = re.compile(
     rf"(?:\A|;){_BLANK}(prepare|deallocate|discard|listen|unlisten|load|attach|detach)\b", re.IGNORECASE | re.DOTALL
 )
@@ -52,7 +53,7 @@ READING_PRAGMAS: Final = frozenset({
     "function_list", "index_info", "index_list", "index_xinfo", "integrity_check", "module_list", "pragma_list",
     "quick_check", "table_info", "table_list", "table_xinfo",
 })  # fmt: skip
-"""Pragmas of SQLite that only tell something also with a value. Without one, all do but these:"""
+"""Pragmas of SQLite that only read, also with a value. Without one, all do except these:"""
 ACTING_PRAGMAS: Final = frozenset({"incremental_vacuum", "optimize", "shrink_memory", "wal_checkpoint"})
 _CHECKING: Final = re.compile(r"\bset\s+constraints\b.*\bimmediate\b", re.IGNORECASE | re.DOTALL)
 _LOCK_WAIT: Final = re.compile(r"\block_timeout\b", re.IGNORECASE)
@@ -62,7 +63,7 @@ _TEMPORARY: Final = re.compile(r"\btemp(?:orary)?\b", re.IGNORECASE)
 def refuse_ending(query: Any, *, is_standard: bool = True) -> None:
     """Raise Misuse if a statement of the user's begins or ends a transaction.
 
-    `is_standard` is what PostgreSQL tells as `standard_conforming_strings`: that literals know no backslash.
+    `is_standard` is PostgreSQL's `standard_conforming_strings`: whether backslashes in literals have no meaning.
     """
     text = _text_of(query)
     if _TRIGGER.match(text):
@@ -74,7 +75,7 @@ def refuse_ending(query: Any, *, is_standard: bool = True) -> None:
 
 
 def _without_quoted(text: str, *, is_standard: bool) -> str:
-    """A text without literals, names in quotes, comments and bodies of functions: none of their words is a command."""
+    """A text without literals, quoted names, comments and bodies of functions: none of their words is a command."""
     parts, at = [], 0
     while (token := _TOKENS[is_standard].search(text, at)) is not None:
         end = token.end()
@@ -87,7 +88,7 @@ def _without_quoted(text: str, *, is_standard: bool) -> str:
 
 
 def _end_of_comment(text: str, at: int) -> int:
-    """Where a comment ends whose beginning is before `at`: PostgreSQL's comments nest."""
+    """The end of a comment that begins before `at`: PostgreSQL's comments nest."""
     depth = 1
     for mark in _COMMENT_MARK.finditer(text, at):
         depth += 1 if mark[0] == "/*" else -1
@@ -118,28 +119,28 @@ def _refuse(text: str) -> None:
 
 
 def checks_deferred(query: Any) -> bool:
-    """Whether a statement of the user's may check constraints now that others of the transaction have deferred."""
+    """Whether a statement of the user may check constraints now that others of the transaction have deferred."""
     return _CHECKING.search(_text_of(query)) is not None
 
 
 def limits_lock_waits(query: Any) -> bool:
-    """Whether a statement may set how long PostgreSQL lets others wait for a lock."""
+    """Whether a statement may set PostgreSQL's lock timeout."""
     return _LOCK_WAIT.search(_text_of(query)) is not None
 
 
 def names_temporary(query: Any) -> bool:
-    """Whether a statement of the user's may make a temporary table, view, index or trigger."""
+    """Whether a statement of the user may make a temporary table, view, index or trigger."""
     return _TEMPORARY.search(_text_of(query)) is not None
 
 
 def refuse_hiding(names: Iterable[str], discard: Callable[[], object], prefixes: Iterable[str] = ("",)) -> None:
-    """Raise Misuse if temporary tables have names of Evertick's own, whose statements would find them instead.
+    """Raise Misuse if temporary tables hide Evertick's own, so that its statements would use them instead.
 
-    `discard` removes temporary tables: the function may catch the error and go on. `prefixes` are what may stand before
+    `discard` removes temporary tables: the function may catch the error and continue. `prefixes` may come before
     Evertick's names.
     """
-    ours = {f"{prefix}{name}" for prefix in prefixes for name in own_tables()}
-    hidden = sorted(ours.intersection(names))
+    own_names = {f"{prefix}{name}" for prefix in prefixes for name in own_tables()}
+    hidden = sorted(own_names.intersection(names))
     if hidden:
         discard()
         raise Misuse(f"a temporary table cannot be called {hidden[0]}: that is a table of Evertick's own")

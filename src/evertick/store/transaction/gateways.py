@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from evertick.api.gateways import GatewayCron
 
 REMOVED_FOR_MS: Final = DAY_MS
-"""How long the copy of a cron is shown that is not there any more."""
+"""How long the copy of a removed cron is shown."""
 
 
 class Gateways(Driver):
-    """Gateways, the copies of their crons, and the requests that they fetch."""
+    """Gateways, the copies of their crons, and the requests for them."""
 
     hints: set[Notification]
 
     def get_gateway(self, name: str, *, tenant: TenantId) -> GatewayRow | None:
-        """One gateway of a tenant, or None."""
+        """One gateway of a tenant; None if there is none."""
         return _only(self._fetch("get_gateway", {"tenant": tenant, "name": name}))
 
     def gateway_by_secret(self, secret: str, *, now: Instant) -> GatewayRow | None:
-        """The gateway whose secret has this SHA-256, of whichever tenant, or None."""
+        """The gateway of any tenant whose secret has this SHA-256; None if there is none."""
         return _only(self._fetch("gateway_by_secret", {"secret": secret, "now": now}))
 
     def list_gateways(self, tenant: TenantId, *, limit: int, after: str = "") -> list[GatewayRow]:
-        """The gateways of a tenant by name, beyond the name `after`."""
+        """The gateways of a tenant by name, after the name `after`."""
         rows = self._fetch("list_gateways", {"tenant": tenant, "after": after, "limit": limit})
         return [GatewayRow(*row) for row in rows]
 
@@ -54,7 +54,7 @@ class Gateways(Driver):
         self._run("delete_gateway_crons", {"id": gateway_id})
 
     def beat_gateway(self, gateway_id: str, beat: StoredHeartbeat, *, now: Instant) -> tuple[bool, bool]:
-        """Write what a heartbeat says; returns whether the gateway is to rotate, and whether its crons differ from the
+        """Store a heartbeat. Return whether the gateway must rotate its secret, and whether its crons differ from the
         copy.
         """
         [(rotates, differs)] = self._fetch("beat_gateway", {"id": gateway_id, "now": now, **beat._asdict()})
@@ -63,19 +63,19 @@ class Gateways(Driver):
         return bool(rotates), bool(differs)
 
     def claim_gateways(self, *, now: Instant, until: Instant, limit: int) -> list[GatewayRow]:
-        """Gateways of all tenants that are to be synced now; no other process syncs them before `until`."""
+        """Gateways of all tenants that must be synced now; no other process syncs them before `until`."""
         rows = self._fetch("claim_gateways", {"now": now, "next": until, "limit": limit})
         return [GatewayRow(*row) for row in rows]
 
     def claim_gateway(self, gateway_id: str, *, until: Instant) -> GatewayRow | None:
-        """One gateway, that is synced now; None if it is gone."""
+        """One gateway, to be synced now; None if it is gone."""
         return _only(self._fetch("claim_gateway", {"id": gateway_id, "next": until}))
 
     def note_sync(
         self, gateway: GatewayRow, found: SyncResult, crons: "Sequence[GatewayCron] | None", *, now: Instant
     ) -> bool:
-        """Write what a sync has found; `crons` None are those of the copy. Returns False, and writes nothing, if a
-        later sync has begun.
+        """Store the result of a sync; `crons` None keeps the copy. Return False, and write nothing, if a later sync has
+        begun.
         """
         key = {"id": gateway.id, "syncs": gateway.syncs}
         if not self._run("note_sync", {**key, "now": now, **found._asdict()}):
@@ -93,7 +93,7 @@ class Gateways(Driver):
         return True
 
     def note_failed_sync(self, gateway: GatewayRow, error: str) -> None:
-        """Write why a sync has failed, unless a later one has begun."""
+        """Store why a sync has failed, unless a later one has begun."""
         self._run("note_failed_sync", {"id": gateway.id, "syncs": gateway.syncs, "error": error})
 
     def list_gateway_crons(
@@ -109,52 +109,52 @@ class Gateways(Driver):
         return [GatewayCronRow(*row) for row in self._fetch("list_crons_of_gateway", {"gateway_id": gateway_id})]
 
     def add_join_token(self, token_hash: str, *, tenant: TenantId, name: str, now: Instant, until: Instant) -> None:
-        """Let a gateway register once under a name; an earlier token for the name is void."""
+        """Let a gateway register once under a name; an earlier token for the name becomes invalid."""
         self._run("drop_join_tokens", {"now": now, "tenant": tenant, "name": name})
         self._run("add_join_token", {"hash": token_hash, "tenant": tenant, "name": name, "expires_at": until})
 
     def take_join_token(self, token_hash: str) -> tuple[TenantId, str, Instant] | None:
-        """Use a join token up; returns its tenant, its name and when it expires, or None."""
+        """Use up a join token. Return its tenant, its name and when it expires; None if there is none."""
         rows = self._fetch("take_join_token", {"hash": token_hash})
         return (TenantId(rows[0][0]), str(rows[0][1]), Instant(rows[0][2])) if rows else None
 
     def add_gateway_request(self, request_id: str, gateway_id: str, request: str, *, deadline: Instant) -> None:
-        """Write a request that a gateway is to fetch."""
+        """Write a request for a gateway."""
         self.hints.add(Notification.GATEWAY)
         values = {"id": request_id, "gateway_id": gateway_id, "request": request, "deadline": deadline}
         self._run("add_gateway_request", values)
 
     def take_gateway_requests(self, gateway_id: str, *, now: Instant) -> list[tuple[str, str]]:
-        """Requests for a gateway whose deadlines are not over, by id; nobody takes them again."""
+        """Take the requests for a gateway whose deadlines are not over, by id; each is taken once."""
         return sorted(self._fetch("take_gateway_requests", {"gateway_id": gateway_id, "now": now}))
 
     def gateways_to_fetch(self, *, now: Instant) -> set[str]:
-        """The gateways that have something to fetch."""
+        """The gateways with requests to fetch."""
         return {gateway_id for (gateway_id,) in self._fetch("gateways_to_fetch", {"now": now})}
 
     def reply_to_request(self, request_id: str, gateway_id: str, *, status: int, reply: str, now: Instant) -> bool:
-        """Write the reply to a request that was taken; returns whether somebody waits for it."""
+        """Write the reply to a taken request. Return whether its sender still waits."""
         self.hints.add(Notification.GATEWAY)
         values = {"id": request_id, "gateway_id": gateway_id, "status": status, "reply": reply, "now": now}
         return self._run("reply_to_request", values) > 0
 
     def gateway_request(self, request_id: str) -> GatewayRequestRow | None:
-        """What became of a request."""
+        """The state of a request; None if there is none."""
         rows = self._fetch("get_gateway_request", {"id": request_id})
         return GatewayRequestRow(*rows[0]) if rows else None
 
     def end_gateway_request(self, request_id: str) -> GatewayRequestRow | None:
-        """Remove a request; returns what became of it."""
+        """Remove a request. Return its state."""
         rows = self._fetch("delete_gateway_request", {"id": request_id})
         return GatewayRequestRow(*rows[0]) if rows else None
 
     def next_sync_at(self) -> Instant | None:
-        """When the next gateway is to be synced; None if there is none."""
+        """When the next gateway must be synced; None if there is none."""
         at = self._fetch("next_sync_at", {})[0][0]
         return None if at is None else Instant(at)
 
     def drop_gateway_requests(self, *, before: Instant) -> int:
-        """Remove requests whose deadlines were long ago: their senders have died."""
+        """Remove requests whose deadlines were long ago, because their senders have died."""
         return self._run("drop_gateway_requests", {"before": before})
 
 

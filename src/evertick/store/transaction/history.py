@@ -1,4 +1,4 @@
-"""The history of jobs over SQL: kept counts, attempts and logs; and what is old is removed."""
+"""The history of jobs over SQL: kept counts, attempts and logs, and their removal."""
 
 import json
 from abc import abstractmethod
@@ -23,8 +23,8 @@ from evertick.store.records.pages import LinesFound
 from evertick.store.transaction.lists import Lists
 
 LOG_COLUMNS: Final = ("job_id", "attempt", "number", "at", "level", "text", "is_cut", "tenant", "name", "stored_at")
-LOOK_MAX: Final = 10_000
-"""Lines that one page looks through for what no index serves."""
+SCAN_MAX: Final = 10_000
+"""Lines that one page reads, at most, to apply filters that no index serves."""
 FIRST: Final = Instant(-(2**62))
 LAST: Final = Instant(2**62)
 LINES_PRUNED_MAX: Final = 5_000
@@ -36,10 +36,10 @@ class History(Lists):
 
     @abstractmethod
     def _delete_history(self, ids: str) -> None:
-        """Remove finished jobs, a JSON list of ids, but for their logs."""
+        """Remove finished jobs, a JSON list of ids, except their logs."""
 
     def count_jobs(self, tenant: TenantId, *, name: str | None = None) -> dict[str, JobCounts]:
-        """How many jobs each function of a tenant has, by name; or one of them. The counts are kept."""
+        """The counts of jobs of each function of a tenant, by name, or of one function. The counts are kept."""
         counts = {}
         for function, unfinished, running, *ended, retried in self._fetch(
             "count_jobs", {"tenant": tenant, "name": name}
@@ -49,18 +49,18 @@ class History(Lists):
         return dict(sorted(counts.items()))
 
     def pulse(self, tenant: TenantId) -> ChangeMarks:
-        """A glance at a tenant: another one when jobs, schedules or logs have changed, but for details such as the time
+        """Marks that change when a tenant's jobs, schedules or logs have changed, except for details such as the time
         at which a job is due.
         """
         [(*schedules, logs)] = self._fetch("pulse", {"tenant": tenant})
         return ChangeMarks(str(self.count_jobs(tenant)), str(schedules), str(logs))
 
     def sum_counts(self, *, limit: int) -> int:
-        """Add at most `limit` changes to the kept counts; returns how many. 0 where counts are changed in place."""
+        """Add at most `limit` changes to the kept counts. Return how many; 0 where counts are changed in place."""
         return 0
 
     def list_attempts(self, ids: Sequence[JobId]) -> dict[JobId, list[JobAttempt]]:
-        """The attempts of jobs, the first one first; jobs without any are left out."""
+        """The attempts of jobs, the first one first; jobs without any are omitted."""
         rows = sorted(self._fetch("list_attempts", {"jobs": json.dumps(list(ids))})) if ids else []
         found: dict[JobId, list[JobAttempt]] = {}
         for job_id, *r in rows:
@@ -68,32 +68,32 @@ class History(Lists):
         return found
 
     def list_logs(self, job_id: JobId) -> list[JobLine]:
-        """What the attempts of a job have logged, in order. The lines of a running action are there soon."""
+        """The log lines of a job's attempts, in order. Lines of a running action follow soon."""
         rows = self._fetch("list_logs", {"id": job_id})
         return [JobLine(r[0], LogLine(r[1], r[2], r[3], r[4], bool(r[5]))) for r in rows]
 
     def job_family(self, job_id: JobId, *, tenant: TenantId, limit: int) -> list[JobId]:
-        """A job and, by id, those that follow from it: what it scheduled, what those did ...; at most `limit`."""
+        """A job and, by id, the jobs that follow from it: those it scheduled, those they scheduled, and so on."""
         rows = self._fetch("job_family", {"id": job_id, "tenant": tenant, "limit": limit})
         return [job_id, *sorted(row[0] for row in rows if row[0] != job_id)]
 
     def beginnings(
         self, ids: Collection[JobId], *, tenant: TenantId, limit: int
     ) -> dict[JobId, tuple[JobId, str | None]]:
-        """Of each of some jobs the one that began its request, at most `limit` steps up, and that one's key.
+        """The job that began the request of each of these jobs, at most `limit` steps up, and its key.
 
-        A job that is no longer kept has no key, and what it followed from is not known any more.
+        A removed job has no key, and its predecessor is not known any more.
         """
         rows = self._fetch("beginnings", {"ids": json.dumps(sorted(ids)), "tenant": tenant, "limit": limit})
         farthest = sorted(rows, key=lambda row: int(row[1]))
         return {row[0]: (row[2], row[3]) for row in farthest}
 
-    def look_for_lines(
+    def find_lines(
         self, where: LineFilter, *, limit: int, after: LinePosition | None = None, newest_first: bool = False
     ) -> LinesFound:
-        """Lines of a tenant's jobs in the order in which they were stored, beyond the place `after`.
+        """Lines of a tenant's jobs in the order in which they were stored, after the position `after`.
 
-        Without `where.jobs` it looks through ten thousand lines at most, and says where to go on.
+        Without `where.jobs` it reads ten thousand lines at most, and returns where to continue.
         """
         low, high = _before(where.since or FIRST), _before(where.until or LAST)
         start, end, nearer = (high, low, min) if newest_first else (low, high, max)
@@ -112,7 +112,7 @@ class History(Lists):
             rows = self._fetch(f"list_lines_of_jobs {order}", {**params, "jobs": json.dumps(where.jobs)})
         else:
             if where.name is not None or where.levels is not None or where.text is not None:
-                edges = self._fetch(f"edge_lines {order}", {**params, "skip": LOOK_MAX - 1})
+                edges = self._fetch(f"edge_lines {order}", {**params, "skip": SCAN_MAX - 1})
                 horizon = LinePosition(*edges[0]) if edges else None
             rows = self._fetch(f"list_lines {order}", {**params, **_named("horizon", horizon or end)})
         lines = [
@@ -121,7 +121,7 @@ class History(Lists):
         return LinesFound(lines, lines[-1].place if len(rows) > limit else horizon)
 
     def add_logs(self, lines: Iterable[AttemptLines], *, now: Instant) -> None:
-        """Keep lines of attempts, as stored at `now`. What is kept already stays as it is."""
+        """Store lines of attempts, as stored at `now`. A stored line stays as it is."""
         rows = [
             (log.job_id, log.attempt, *line[:4], int(line.is_cut), log.tenant, log.name, now)
             for log in lines
@@ -131,8 +131,8 @@ class History(Lists):
             self._run_many("add_logs", LOG_COLUMNS, rows)
 
     def prune_jobs(self, *, before: Instant, limit: int) -> int:
-        """Remove jobs that ended before `before`, with all that belongs to them. Returns how many rows were removed:
-        at least `limit` if there may be more.
+        """Remove jobs that ended before `before`, with all that belongs to them. Return how many rows were removed: at
+        least `limit` if there may be more.
         """
         expired = [row[0] for row in self._fetch("expired_jobs", {"before": before, "limit": limit})]
         if not expired:
@@ -140,7 +140,7 @@ class History(Lists):
         ids = json.dumps(expired)
         lines = self._run("delete_logs", {"ids": ids, "limit": LINES_PRUNED_MAX})
         if lines == LINES_PRUNED_MAX:
-            return max(lines, limit)  # a function may log much: its lines go first, and its row when they have gone
+            return max(lines, limit)  # a function may log much: the job's row is removed after all its lines
         for statement in ("delete_messages", "delete_attributes", "delete_journals", "delete_run_records"):
             self._run(statement, {"runs": ids})
         self._delete_history(ids)
@@ -149,7 +149,7 @@ class History(Lists):
 
 
 def _before(at: Instant) -> LinePosition:
-    """The place before all lines that were stored at a time."""
+    """The position before all lines that were stored at a time."""
     return LinePosition(at, JobId(""), 0, 0)
 
 

@@ -4,7 +4,7 @@ Declared indexes compare these bytes, so both databases sort alike, whatever the
 types is: missing, None, numbers (integers and floats together), booleans, text, bytes, instants, lists, dicts.
 
 Each value begins with a byte for its type. Text and bytes escape 0x00 as 0x00 0xFF and end with 0x00, so a prefix
-sorts before what it begins; lists end with 0x00 and dicts are lists of their sorted items.
+sorts before the values it begins; lists end with 0x00 and dicts are lists of their sorted items.
 """
 
 import math
@@ -52,7 +52,7 @@ def after_prefix(prefix: bytes) -> bytes:
 
 
 def _encode(value: object) -> bytes:
-    # Booleans are integers to isinstance, so they are looked at first.
+    # Booleans are integers to isinstance, so they are checked first.
     if isinstance(value, bool):
         return _BOOL + (b"\x01" if value else b"\x00")
     if isinstance(value, str):
@@ -82,7 +82,7 @@ def _ended(raw: bytes) -> bytes:
 
 
 def _number(value: float) -> bytes:
-    """A number by its nearest float, then by what an integer beyond 2**53 differs from that float."""
+    """A number by its nearest float, then by the difference of an integer beyond 2**53 from that float."""
     try:
         nearest = float(value)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Jobs over SQL: written, read and stopped; and claimed, held and ended by a worker."""
+"""Jobs over SQL: written, read and stopped; and claimed and ended by a worker."""
 
 import json
 from abc import abstractmethod
@@ -31,7 +31,7 @@ from evertick.base.records.jobs import (
 )
 from evertick.base.records.stored import Stored, size_of, text_of
 from evertick.store.notifications import DUE, Notification
-from evertick.store.records.claims import START, Head, Share, Suspect
+from evertick.store.records.claims import START, OldestJob, Share, Suspect
 from evertick.store.transaction.driver import Driver, Row
 
 _KINDS: Final = {kind.value: kind for kind in FunctionKind}
@@ -39,10 +39,10 @@ _STOPS: Final[Mapping[int, Stop]] = {stop.value: stop for stop in Stop}
 _STATES: Final = {state.value: state for state in JobState}
 
 HINT_WINDOW_MS: Final = 5_000
-"""Workers look by themselves at least this often, so only jobs due sooner are worth a hint."""
+"""Workers poll at least this often, so only jobs that are due sooner need a hint."""
 
 BODY_CHARS: Final = 1_024
-"""Longer arguments are kept apart from their job, so that a claim, an end and a list need not carry them: with 10 kB
+"""Longer arguments are stored apart from their job, so that a claim, an end and a list need not read them: with 10 kB
 of arguments, jobs were worked off twice as fast on PostgreSQL and five times as fast on SQLite."""
 
 NEW_JOB_COLUMNS: Final = (
@@ -64,14 +64,13 @@ CANCELED_COLUMNS: Final = (
 
 # Kept counts. SQLite has one writer and changes the row of a count in place. On PostgreSQL two transactions would wait
 # for each other there, and two SERIALIZABLE ones conflict; so a change is a row that is only inserted, and `sum_counts`
-# adds such rows to the count later. Both are part of the transaction that they count: a rollback or a crash takes them
-# along.
+# adds such rows to the count later. Both belong to the transaction that they count: a rollback or a crash undoes them.
 FINISHED: Final = (JobState.SUCCESS, JobState.FAILED, JobState.CANCELED)
 COUNT_COLUMNS: Final = ("tenant", "name", "unfinished", "success", "failed", "canceled", "retried")
 
 
 class Jobs(Driver):
-    """Jobs: to write, to read, and to stop them."""
+    """Writing, reading and stopping jobs."""
 
     hints: set[Notification]
 
@@ -92,7 +91,7 @@ class Jobs(Driver):
         self._write_jobs(_new_job_rows(jobs), bodies)
 
     def _insert_canceled(self, jobs: Sequence[NewJob]) -> None:
-        """Write jobs that a canceled one has scheduled: they ended when they were born."""
+        """Write jobs that a canceled one has scheduled: they are canceled from the start."""
         rows = [
             (
                 job.id, job.tenant, job.kind.value, job.name, job.args, job.state.value, job.requested_at, job.due_at,
@@ -107,41 +106,41 @@ class Jobs(Driver):
         self._change_counts((*place, 0, 0, 0, count, 0) for place, count in sorted(counts.items()))
 
     def _change_counts(self, counts: Iterable[Row]) -> None:
-        """Write by how much the counts of functions have changed: rows of COUNT_COLUMNS."""
+        """Write the changes of functions' counts: rows of COUNT_COLUMNS."""
         self._run_many("change_counts", COUNT_COLUMNS, list(counts))
 
     def get_job(self, job_id: JobId, *, tenant: TenantId) -> Job | None:
-        """One job, or None."""
+        """One job; None if there is none."""
         return next(iter(self.get_jobs([job_id], tenant=tenant)), None)
 
     def get_jobs(self, ids: Sequence[JobId], *, tenant: TenantId) -> list[Job]:
-        """Jobs, whole, in the order of their ids. Those that do not exist are left out."""
+        """Whole jobs, in the order of their ids. Those that do not exist are omitted."""
         rows = self._fetch("get_jobs", {"ids": json.dumps(list(ids)), "tenant": tenant})
         return [_job(row) for row in sorted(rows)]
 
     def find_unfinished_key(self, key: str, *, tenant: TenantId) -> JobId | None:
-        """The unfinished job that holds `key`."""
+        """The unfinished job that has `key`; None if there is none."""
         rows = self._fetch("find_unfinished_key", {"key": key, "tenant": tenant})
         return rows[0][0] if rows else None
 
     def unfinished_keys(self, keys: Collection[str], *, tenant: TenantId) -> set[str]:
-        """Which of these keys unfinished jobs hold."""
+        """The keys that unfinished jobs have."""
         rows = self._fetch("unfinished_keys", {"keys": json.dumps(list(keys)), "tenant": tenant}) if keys else []
         return {key for (key,) in rows}
 
     def cancel_job(
         self, job_id: JobId, *, tenant: TenantId, now: Instant, stop: Stop = Stop.CANCEL
     ) -> CanceledJob | None:
-        """End an unfinished job, or ask the action that runs as it to stop: only the end of its function ends it.
+        """End an unfinished job, or ask its running action to stop: then only the end of the function ends the job.
 
-        Returns what follows from its end, or None if it was not unfinished.
+        Return what follows from its end; None if the job had ended.
         """
         return self.cancel_jobs([job_id], tenant=tenant, now=now, stop=stop).get(job_id)
 
     def cancel_jobs(
         self, ids: Sequence[JobId], *, tenant: TenantId, now: Instant, stop: Stop = Stop.CANCEL
     ) -> dict[JobId, CanceledJob]:
-        """As `cancel_job` for each of many; those that were unfinished, by id."""
+        """Cancel many jobs as `cancel_job` does. Return those that were unfinished, by id."""
         if not ids:
             return {}
         rows = self._cancel({"ids": json.dumps(list(ids)), "tenant": tenant, "now": now, "stop": stop.value})
@@ -156,16 +155,16 @@ class Jobs(Driver):
         return found
 
     def reschedule_job(self, job_id: JobId, *, tenant: TenantId, due_at: Instant, now: Instant) -> bool:
-        """Let a pending job be due at `due_at`; returns False if it is not pending. `requested_at` stays."""
+        """Change when a pending job is due. Return False if it is not pending. `requested_at` stays."""
         rows = self._fetch("reschedule_job", {"id": job_id, "tenant": tenant, "due_at": due_at})
         if rows and due_at < now + HINT_WINDOW_MS:
             self.hints.add(DUE[_kind(rows[0][0])])
         return bool(rows)
 
     def mark_retried(self, job_id: JobId, again: JobId, *, tenant: TenantId, replaces: JobId | None = None) -> bool:
-        """Write down that a finished job runs again as the job `again`; returns whether that was written.
+        """Store that a finished job runs again as the job `again`. Return whether that was stored.
 
-        It is not where the job has not ended, or runs again already as another one than `replaces`.
+        It is not if the job has not ended, or runs again already as another one than `replaces`.
         """
         params = {"id": job_id, "again": again, "tenant": tenant, "replaces": replaces}
         rows = self._fetch("mark_retried", params)
@@ -174,9 +173,9 @@ class Jobs(Driver):
         return bool(rows)
 
     def mark_steps_retried(self, run_id: JobId, again: JobId, *, tenant: TenantId) -> None:
-        """Write down that the failed calls of a run, and those of its failed child runs, run again in the run `again`.
+        """Store that the failed calls of a run, and those of its failed child runs, run again in the run `again`.
 
-        What runs again already as another job is left as it is.
+        Jobs that run again already as another job stay as they are.
         """
         marked, runs = Counter[str](), [run_id]
         while runs:
@@ -186,7 +185,7 @@ class Jobs(Driver):
         self._change_counts([(tenant, name, 0, 0, 0, 0, count) for name, count in marked.items()])
 
     def _cancel(self, params: Mapping[str, Any]) -> list[Row]:
-        """Cancel jobs: for each its id, its state afterwards, what follows from its end, its function's name."""
+        """Cancel jobs. Return for each its id, its state afterwards, what follows from its end, its function's name."""
         return self._fetch("cancel_jobs", params)
 
     def stops_asked(self, ids: Sequence[JobId]) -> dict[JobId, Stop]:
@@ -196,25 +195,25 @@ class Jobs(Driver):
 
 
 class Claims(Driver):
-    """Claims: a worker takes jobs, holds them and ends them. Each database claims and finishes in its own way."""
+    """Claiming and ending jobs. Each database claims and finishes in its own way."""
 
     hints: set[Notification]
 
     @abstractmethod
     def _move_to_history(self, ends: Sequence[JobEnd], worker_id: WorkerId) -> set[JobId]:
-        """End jobs for good; returns those that were held."""
+        """End jobs for good. Return those that were still claimed."""
 
     @abstractmethod
     def _make_pending(self, ends: Sequence[JobEnd], worker_id: WorkerId, now: Instant) -> set[JobId]:
-        """Make jobs pending again, and keep the attempts that ended; returns those that were held."""
+        """Make jobs pending again, and store the attempts that ended. Return those that were still claimed."""
 
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId, now: Instant) -> set[JobId]:
-        """Write how attempts ended, but for their logs. Returns the jobs that `worker_id` still held; the others are
-        unchanged. A job that has ended moves from `jobs` to `history`; one that is tried again stays, and the attempt
-        that ended is kept.
+        """Write how attempts ended, except their logs. Return the jobs that `worker_id` still had claimed; the others
+        are unchanged. A job that has ended moves from `jobs` to `history`; one that is retried stays, and the attempt
+        that ended is stored.
 
         A job that was asked to stop ends only as canceled: with any other end it is unchanged, too.
-        A job stands in `ends` once. A success repeats its claim's `due_at`, `failures` and `crashes`, and has no error.
+        `ends` has each job once. A success repeats its claim's `due_at`, `failures` and `crashes`, and has no error.
         """
         final = [end for end in ends if end.state is not JobState.PENDING]
         held = self._move_to_history(final, worker_id) if final else set()
@@ -224,42 +223,42 @@ class Claims(Driver):
 
     @abstractmethod
     def _claim_rows(self, shares: Sequence[Share], params: dict[str, Any]) -> list[Row]:
-        """Claim what `shares` say; `params` are kind, worker_id and bytes."""
+        """Claim the `shares`; `params` are kind, worker_id and bytes."""
 
     @abstractmethod
     def _numbers(self, numbers: Sequence[int]) -> Any:
-        """A list of numbers as a statement takes it."""
+        """A list of numbers as a parameter of a statement."""
 
     def next_waiting_at(self) -> Instant | None:
-        """When the earliest of the jobs that wait for their time is due."""
+        """When the earliest of the jobs that wait for their time is due; None if none waits."""
         rows = self._fetch("next_waiting_at", {})
         return rows[0][0] if rows else None
 
     def promote_jobs(self, *, now: Instant, limit: int) -> int:
-        """Make up to `limit` jobs ready whose time has come; returns how many. What others are promoting is skipped."""
+        """Make up to `limit` due jobs ready. Return how many. Jobs that others are promoting are skipped."""
         return self._run("promote_jobs", {"now": now, "limit": limit})
 
-    def ready_heads(
-        self, *, others: Sequence[QueueId] = (), after: Head = START, limit: int, steps: int = 1_000
-    ) -> list[Head]:
-        """Tenants with ready jobs in queues that are not among `others`, with the rank of the first job of each.
+    def oldest_ready_jobs(
+        self, *, others: Sequence[QueueId] = (), after: OldestJob = START, limit: int, steps: int = 1_000
+    ) -> list[OldestJob]:
+        """The first ready job of each tenant in each queue, except the queues `others`.
 
-        In the order of queue and tenant, beyond those of `after`, at most `limit`. Each of `others` that has ready jobs
-        costs a step, as each head does; after `steps` the search ends.
+        In the order of queue and tenant, after those of `after`, at most `limit`. Each of `others` that has ready jobs
+        costs a step, as each result does; after `steps` the search ends.
         """
         params = {
             "others": self._numbers(others), "queue": after.queue, "tenant": after.tenant, "limit": limit,
             "steps": steps,
         }  # fmt: skip
-        return [Head(*row) for row in self._fetch("ready_heads", params)]
+        return [OldestJob(*row) for row in self._fetch("oldest_ready_jobs", params)]
 
-    def new_heads(self, known: Sequence[Head], *, others: Sequence[QueueId]) -> list[Head]:
-        """Heads of tenants and queues that are not among `known` and `others`: not all, but one at least if there are
-        any. Cheap for a few known ones, however many of their jobs were claimed before.
+    def oldest_new_jobs(self, known: Sequence[OldestJob], *, others: Sequence[QueueId]) -> list[OldestJob]:
+        """First ready jobs of tenants and queues that are not among `known` and `others`: not all, but at least one if
+        there are any. Cheap for a few known ones, however many of their jobs were claimed before.
         """
-        places = {head[:2] for head in known}
-        heads = self.ready_heads(others=others, limit=len(known) + 1)
-        return [head for head in heads if head[:2] not in places]
+        places = {first[:2] for first in known}
+        oldest = self.oldest_ready_jobs(others=others, limit=len(known) + 1)
+        return [first for first in oldest if first[:2] not in places]
 
     def queue_name(self, queue: QueueId) -> tuple[str, str] | None:
         """Pool and function of a queue; None if no job is ready there any more."""
@@ -269,10 +268,10 @@ class Claims(Driver):
     def claim_jobs(
         self, shares: Sequence[Share], *, kind: FunctionKind, worker_id: WorkerId, now: Instant, bytes_max: int
     ) -> list[Claim]:
-        """Lease ready jobs to `worker_id`, as functions of that kind: behind each head up to its share, by rank.
+        """Lease ready jobs to `worker_id`, as functions of that kind: by rank from each first job on, up to its share.
 
-        At most `bytes_max` bytes of arguments, unless the first job alone has more; the shares take turns. What others
-        are claiming is skipped.
+        At most `bytes_max` bytes of arguments, unless the first job alone has more; the shares take turns. Jobs that
+        others are claiming are skipped.
         """
         params = {"kind": kind.value, "worker_id": worker_id, "now": now, "bytes": bytes_max}
         return claims_of(self._claim_rows(shares, params))
@@ -289,30 +288,31 @@ class Claims(Driver):
         return _claim(rows[0]) if rows else None
 
     def note_error(self, job_id: JobId, error: Stored[JobError], *, worker_id: WorkerId, attempt: int) -> None:
-        """Say of a job that runs what is wrong with it, if it is held; its end replaces that."""
+        """Store an error of a running job, if it is still claimed; its end replaces that."""
         params = {"id": job_id, "error": text_of(error), "worker_id": worker_id, "attempt": attempt}
         self._run("note_error", params)
 
     def is_held(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> bool:
-        """Whether the job is in progress under (worker, attempt). Waits for a COMMIT that is still under way.
+        """Whether the job is in progress under (worker, attempt). Waits for a COMMIT that is still running.
 
-        For `write` only. Ask at READ_COMMITTED: a SERIALIZABLE transaction that had to wait ends in a WriteConflict.
+        For `write` only. Call it at READ_COMMITTED: a SERIALIZABLE transaction that had to wait ends in a
+        WriteConflict.
         """
         return bool(self._fetch("lock_claim", {"id": job_id, "worker_id": worker_id, "attempt": attempt}))
 
     def held_jobs(self, worker_id: WorkerId, *, limit: int) -> list[Claim]:
-        """What a worker holds."""
+        """The jobs that a worker has claimed."""
         rows = self._fetch("held_jobs", {"worker_id": worker_id, "limit": limit})
         return [_claim(row) for row in rows]
 
     def release_job(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> None:
-        """Hand back a claimed job that was not begun: it is ready again, but for the attempt."""
+        """Release a claimed job that was not started: it is ready again, and only its attempt has changed."""
         if self._run("release_job", {"id": job_id, "worker_id": worker_id, "attempt": attempt}):
             self.hints.update(DUE.values())
 
 
 def _schedule_of(occurrence: Stored[OccurrenceRef]) -> ScheduleId | None:
-    """The schedule that a job runs for, or None if a newer release wrote which one."""
+    """The schedule that a job runs for; None if there is none, or a newer release wrote it."""
     try:
         return occurrence.value.id
     except SchemaMismatch:
@@ -324,12 +324,12 @@ def _pool_of(job: NewJob) -> str | None:
 
 
 def summary_of(r: Row) -> JobSummary:
-    """The job that a row of a list shows."""
+    """The job of a list's row."""
     return JobSummary(**_summary(r))
 
 
-# A row can hold a word that this code does not know: a newer release wrote it, or it is damaged. It is shown as what
-# promises least, and never stops those who read others beside it.
+# A row can have a value that this code does not know: a newer release wrote it, or it is damaged. It is shown as the
+# value that promises least, and never prevents reading the other rows.
 
 
 def _kind(text: str) -> FunctionKind:
@@ -355,9 +355,9 @@ def _summary(r: Row) -> dict[str, Any]:
 
 
 def _new_job_rows(jobs: Sequence[NewJob]) -> list[Row]:
-    """New jobs in the order of NEW_JOB_COLUMNS, without the arguments that are kept apart.
+    """New jobs in the order of NEW_JOB_COLUMNS, without the arguments that are stored apart.
 
-    Jobs that are scheduled together mostly differ in their id and arguments alone.
+    Jobs that are scheduled together usually differ only in their id and arguments.
     """
     rows: list[Row] = []
     before: Any = None
@@ -394,7 +394,7 @@ def _job(r: Row) -> Job:
 
 
 def counted(rows: Iterable[tuple[str, str]]) -> list[Row]:
-    """The change of counts that new jobs bring: each is given as (tenant, name)."""
+    """The change of counts for new jobs, given as (tenant, name)."""
     return [(*place, count, 0, 0, 0, 0) for place, count in sorted(Counter(rows).items())]
 
 
@@ -421,7 +421,7 @@ def claims_of(rows: Iterable[Row]) -> list[Claim]:
 
 
 def _claim(r: Row) -> Claim:
-    # Most jobs carry neither of the three, and this runs for every job.
+    # Most jobs have none of the three, and this runs for every job.
     if r[10] is None and r[11] is None and r[12] is None:
         return Claim(r[0], r[1], _kind(r[2]), *r[3:])
     return Claim(

@@ -1,4 +1,4 @@
-"""The ledger over SQL: what became of each occurrence, and what runs report to it."""
+"""The ledger over SQL: the outcome of each occurrence, and the reports of runs."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from evertick.store.notifications import Notification
 from evertick.store.transaction.driver import Driver, Row
 
 NEVER: Final = 2**63 - 1
-"""Beyond every nominal time."""
+"""Later than every nominal time."""
 
 OCCURRENCE_COLUMNS: Final = (
     "tenant", "schedule_id", "nominal_at", "origin", "request", "actual_at", "fate", "reason", "detail", "decided_at",
@@ -29,7 +29,8 @@ REPORT_COLUMNS: Final = (
 
 
 def _ended(report: RunReport) -> Row:
-    """The end of a run. Why it timed out is kept, because its job may be gone, or canceled like any other."""
+    """The end of a run. The reason of a timeout is stored, because its job may be removed, or canceled like any
+    other."""
     detail = cut(report.message) if report.outcome == RunOutcome.TIMED_OUT else None
     return (
         report.ended_at, report.outcome, detail, report.tenant, report.schedule_id, report.nominal_at, report.origin,
@@ -38,27 +39,27 @@ def _ended(report: RunReport) -> Row:
 
 
 class Ledger(Driver):
-    """The ledger of occurrences, and what runs report to it."""
+    """The ledger of occurrences, and the reports of runs."""
 
     hints: set[Notification]
 
     def record_occurrences(self, rows: Sequence[OccurrenceRow]) -> int:
-        """Write fates. A row whose fate is `buffered` takes a later one; any other keeps what it has.
+        """Write fates. A later fate replaces `buffered`; any other stays.
 
-        Returns how many rows were written.
+        Return how many rows were written.
         """
         if not rows:
             return 0
         return self._run_many("record_occurrences", RECORDED_COLUMNS, [row[: len(RECORDED_COLUMNS)] for row in rows])
 
     def get_occurrence(self, schedule_id: ScheduleId, key: OccurrenceKey, *, tenant: TenantId) -> OccurrenceRow | None:
-        """One row of the ledger, or None."""
+        """One row of the ledger; None if there is none."""
         named = {"schedule_id": schedule_id, "tenant": tenant, **key._asdict(), "origin": str(key.origin)}
         rows = self._fetch("get_occurrence", named)
         return _occurrence(rows[0]) if rows else None
 
     def end_occurrences(self, reports: Sequence[RunReport]) -> None:
-        """Note in the ledger how runs ended. A run ends once."""
+        """Store in the ledger how runs ended. A run ends once."""
         if reports:
             rows = [_ended(report) for report in reports]
             self._run_many("end_occurrences", ENDED_COLUMNS, rows)
@@ -71,7 +72,7 @@ class Ledger(Driver):
         after: OccurrenceRow | None = None,
         newest_first: bool = False,
     ) -> list[OccurrenceRow]:
-        """The ledger by nominal time, beyond the row `after`."""
+        """The ledger by nominal time, after the row `after`."""
         params = _position(where, after, newest_first) | {
             "tenant": where.tenant,
             "schedule_id": where.schedule_id,
@@ -96,7 +97,7 @@ class Ledger(Driver):
     def count_backfill(self, where: OccurrenceFilter) -> list[tuple[str, str | None, int]]:
         """How many rows of a backfill have each fate and outcome.
 
-        `where` names the schedule, the request, the start and the end.
+        `where` has the schedule, the request, the start and the end.
         """
         params = {
             "tenant": where.tenant,
@@ -117,13 +118,13 @@ class Ledger(Driver):
 
         At least `count` of each, if there are that many.
         """
-        params = {"ids": json.dumps(list(schedules)), "tenant": tenant, "beside": count - 1}
+        params = {"ids": json.dumps(list(schedules)), "tenant": tenant, "others": count - 1}
         return [RunEnding(*row) for row in self._fetch("newest_endings", params)]
 
     def endings_by_quarter(self, where: OccurrenceFilter, *, late_after_ms: int, limit: int) -> list[QuarterEndings]:
         """How the newest `limit` occurrences of a schedule in [start, end) ended, by quarter hour (UTC).
 
-        `where` names the schedule, the start and the end. A run that starts more than `late_after_ms` after its time
+        `where` has the schedule, the start and the end. A run that starts more than `late_after_ms` after its time
         counts as late.
         """
         assert where.schedule_id is not None, "the days of one schedule"  # noqa: S101
@@ -144,28 +145,28 @@ class Ledger(Driver):
         return bool(self._fetch("has_missed", params))
 
     def prune_occurrences(self, *, before: Instant, limit: int) -> int:
-        """Remove rows of the ledger decided before `before`; returns how many."""
+        """Remove rows of the ledger decided before `before`. Return how many."""
         return self._run("prune_occurrences", {"before": before, "limit": limit})
 
     def report_runs(self, reports: Sequence[RunReport]) -> None:
-        """Runs ended. A job reports once."""
+        """Store the ends of runs. A job reports once."""
         if reports:
             self.hints.add(Notification.SCHEDULE)
             self._run_many("report_runs", REPORT_COLUMNS, reports)
 
     def run_reports(self, schedules: Sequence[tuple[TenantId, ScheduleId]], *, limit: int) -> list[RunReport]:
-        """What runs of these schedules reported: schedule by schedule, each in the order in which its runs ended."""
+        """The reports of runs of these schedules: by schedule, each in the order in which its runs ended."""
         if not schedules:
             return []
         rows = self._fetch("run_reports_of", {"keys": json.dumps(list(schedules)), "limit": limit})
         return [RunReport(*row) for row in rows]
 
     def orphaned_reports(self, *, limit: int) -> list[RunReport]:
-        """What runs reported to schedules that are not there any more; those another evaluator has are skipped."""
+        """Reports to schedules that do not exist any more; those that another evaluator has locked are skipped."""
         return [RunReport(*row) for row in self._fetch("orphaned_reports", {"limit": limit})]
 
     def delete_run_reports(self, reports: Sequence[RunReport]) -> None:
-        """The reports were heard."""
+        """Remove processed reports."""
         if reports:
             self._run_many("delete_run_reports", ("job_id",), [(report.job_id,) for report in reports])
 
@@ -175,7 +176,7 @@ def _occurrence(row: Row) -> OccurrenceRow:
 
 
 def _position(where: OccurrenceFilter, after: OccurrenceRow | None, newest_first: bool) -> dict[str, Any]:
-    """Beyond which row of the ledger a page begins: the one given, or before the first of the times asked for."""
+    """The row of the ledger after which a page begins: the given one, or before the first of the requested times."""
     first, last = -NEVER if where.start is None else where.start, NEVER if where.end is None else where.end
     place: tuple[int, str, str, str] = (last if newest_first else first, "", "", "")
     if after is not None:
@@ -192,5 +193,5 @@ def _reasons(where: OccurrenceFilter) -> list[str]:
 
 
 def _place(row: Row) -> tuple[Any, ...]:
-    """Where a row stands in the order of the ledger."""
+    """The position of a row in the order of the ledger."""
     return row[2], row[1], row[3], row[4]

@@ -1,4 +1,4 @@
-"""What pools may run, over SQL."""
+"""The limits of pools, limit keys and tenants over SQL."""
 
 import json
 from collections import Counter
@@ -26,13 +26,13 @@ from evertick.store.transaction.jobs import claims_of
 
 
 class Pools(Driver):
-    """The limits of pools. A pool is named without its app: apps share the limits.
+    """The limits of pools. Pools are identified without their app: apps share the limits.
 
-    A job of the pool `default` has no name of a pool in its row.
+    The row of a job in the pool `default` has no pool.
     """
 
     def any_limits(self) -> AnyLimits:
-        """What there is that may hold jobs back. Where there is nothing, nothing else need be asked."""
+        """Which limits exist that may hold jobs back. If there are none, no other query is needed."""
         ((tenants, pools, held),) = self._fetch("any_limits", {})
         return AnyLimits(bool(tenants), bool(pools), bool(held))
 
@@ -41,7 +41,7 @@ class Pools(Driver):
         return {row[0]: _pool_limits(row[1:]) for row in self._fetch("pool_limits", {})}
 
     def pool_use(self, *, every: bool = False) -> PoolUse:
-        """What is set for pools, and what runs in all of them; the latter only if a pool has limits or with `every`."""
+        """The settings of pools, and what runs in all of them; the latter only if a pool has limits or with `every`."""
         settings, used_until_us = {}, {}
         running: Counter[tuple[str, TenantId, str | None]] = Counter()
         for is_running, pool, *row in self._fetch("pool_use", {"every": int(every)}):
@@ -52,20 +52,20 @@ class Pools(Driver):
         return PoolUse(settings, running, used_until_us)
 
     def save_pool_limits(self, pool: str, limits: PoolLimits) -> None:
-        """Replace a pool's limits; empty ones remove them. What code has declared stays known."""
+        """Replace a pool's limits; empty ones remove them. The declaration in code stays known."""
         self._run("save_pool_limits", {"pool": pool, **asdict(limits), "paused": int(limits.paused)})
         if limits.is_empty:
             self._run("drop_pool_limits", {"pool": pool})
 
     def declare_pool(self, pool: str, limits: PoolLimits, declared: str | None) -> None:
-        """Replace a pool's limits by what code declares, and keep the declaration; None if it declares none."""
+        """Replace a pool's limits by the declared ones, and store the declaration; None if code declares none."""
         self._run("save_pool_limits", {"pool": pool, **asdict(limits), "paused": int(limits.paused)})
         self._run("declare_pool", {"pool": pool, "declared": declared})
         if limits.is_empty:
             self._run("drop_pool_limits", {"pool": pool})
 
     def pool_holds(self, pools: Collection[str]) -> dict[str, PoolClaimLimit]:
-        """What holds pools back, locked until the end of the transaction; a pool without limits is left out."""
+        """The limits of pools, locked until the end of the transaction; a pool without limits is omitted."""
         rows = self._fetch("pool_holds", {"pools": json.dumps(sorted(pools))})
         return {
             row[0]: PoolClaimLimit(StartLimit(0 if row[5] else row[1], row[3], row[4]), row[2], row[6]) for row in rows
@@ -77,11 +77,11 @@ class Pools(Driver):
         return Counter((pool_name(pool or DEFAULT_POOL), tenant) for pool, tenant in found)
 
     def use_pool_starts(self, pool: str, *, used_until_us: int) -> None:
-        """Note up to when a pool's starts have used its rate."""
+        """Store the instant up to which a pool's starts have used its rate."""
         self._run("use_pool_starts", {"pool": pool, "used_until_us": used_until_us})
 
     def ready_in_pools(self, *, limit: int) -> dict[str, ReadyInPool]:
-        """How many jobs are ready or held for their keys, by pool; pools without any are left out.
+        """How many jobs are ready or held for their keys, by pool; pools without any are omitted.
 
         Of each function in a pool at most `limit` of either kind are counted.
         """
@@ -95,7 +95,7 @@ class Pools(Driver):
 
 
 def _pool_limits(row: Sequence[Any]) -> PoolLimits:
-    """The limits of a row. A pool whose row is damaged is paused, and no other."""
+    """The limits of a row. A pool whose row is damaged is paused; other pools are not affected."""
     running, per_tenant, starts_per_minute, paused, per_key, note = row[:6]
     try:
         return PoolLimits(
@@ -103,11 +103,11 @@ def _pool_limits(row: Sequence[Any]) -> PoolLimits:
             paused=bool(paused), note=note if paused else "",
         )  # fmt: skip
     except Misuse as error:
-        return PoolLimits(paused=True, note=f"its stored limits are damaged; set them anew: {error}")
+        return PoolLimits(paused=True, note=f"its stored limits are damaged; set them again: {error}")
 
 
 class LimitKeys(Driver):
-    """Jobs whose pool limits what a key may run."""
+    """Jobs in pools that limit running jobs by key."""
 
     def running_by_key(self) -> Mapping[LimitKey, int]:
         """How many jobs of each key run on all workers. Apps' pools of one name count together."""
@@ -115,21 +115,21 @@ class LimitKeys(Driver):
         return Counter(LimitKey(pool_name(pool or DEFAULT_POOL), tenant, key) for pool, tenant, key in found)
 
     def ready_jobs(self, queue: QueueId, tenant: TenantId, *, after: tuple[int, str], limit: int) -> list[ReadyJob]:
-        """Ready jobs of a queue and a tenant beyond (rank, id), by rank."""
+        """Ready jobs of a queue and a tenant after (rank, id), by rank."""
         params = {"queue": queue, "tenant": tenant, "rank": after[0], "id": after[1], "limit": limit}
         return [ReadyJob(*row) for row in self._fetch("ready_jobs", params)]
 
     def claim_ready(
         self, ids: Sequence[JobId], *, kind: FunctionKind, worker_id: WorkerId, now: Instant
     ) -> list[Claim]:
-        """Lease jobs to `worker_id` that this transaction has read as ready; returns them by rank. What others are
-        changing, or have changed, is left out.
+        """Lease jobs to `worker_id` that this transaction has read as ready. Return them by rank. Jobs that others are
+        changing, or have changed, are omitted.
         """
         params = {"ids": json.dumps(list(ids)), "kind": kind.value, "worker_id": worker_id, "now": now}
         return claims_of(self._fetch("claim_ids", params)) if ids else []
 
     def hold_jobs(self, ids: Sequence[JobId]) -> None:
-        """Hold ready jobs, whose keys are full."""
+        """Hold ready jobs whose keys are full."""
         if ids:
             self._run("hold_jobs", {"ids": json.dumps(list(ids))})
 
@@ -139,23 +139,23 @@ class LimitKeys(Driver):
         rows = self._fetch("held_keys", {"queue": queue, "tenant": tenant, "key": key, "limit": limit})
         return [HeldKey(row[0], row[1], row[2], row[3] or DEFAULT_POOL, row[4]) for row in rows]
 
-    def release_held(self, rooms: Sequence[tuple[HeldKey, int]]) -> None:
+    def release_held(self, capacities: Sequence[tuple[HeldKey, int]]) -> None:
         """Make the first held jobs ready again, by rank, until as many of a key and a function are ready as there is
-        room for.
+        capacity for.
         """
-        rows = [(held.queue, held.tenant, held.key, room) for held, room in rooms if room > 0]
+        rows = [(held.queue, held.tenant, held.key, capacity) for held, capacity in capacities if capacity > 0]
         if rows:
-            self._run_many("release_held", ("queue", "tenant", "key", "room"), rows)
+            self._run_many("release_held", ("queue", "tenant", "key", "capacity"), rows)
 
 
-# -- What tenants may use, over SQL.
+# -- The limits of tenants, over SQL.
 
 
 class Tenants(Driver):
     """The limits of tenants."""
 
     def any_tenant_limits(self) -> bool:
-        """Whether any tenant has limits. Where none has, nothing else of this contract need be asked."""
+        """Whether any tenant has limits. If none has, no other query of this contract is needed."""
         return bool(self._fetch("any_tenant_limits", {}))
 
     def get_tenant_limits(self, tenant: TenantId) -> TenantLimits:
@@ -164,7 +164,7 @@ class Tenants(Driver):
         return _tenant_limits(rows[0]) if rows and rows[0][0] == tenant else TenantLimits()
 
     def list_tenants(self, *, first: TenantId, limit: int) -> list[TenantId]:
-        """Tenants of which anything is kept (jobs, ended ones too, schedules, documents, limits), from `first` on."""
+        """Tenants with any rows (jobs, also ended ones, schedules, documents, limits), from `first` on."""
         return [row[0] for row in self._fetch("list_tenants", {"first": first, "limit": limit})]
 
     def list_tenant_limits(self, *, first: TenantId, limit: int) -> list[tuple[TenantId, TenantLimits]]:
@@ -181,7 +181,7 @@ class Tenants(Driver):
             self._run("save_tenant_limits", {"tenant": tenant, **asdict(limits)})
 
     def tenant_usage(self, tenants: Collection[TenantId], *, counted_max: int) -> dict[TenantId, TenantUsage]:
-        """What each tenant uses. Schedules are counted up to `counted_max`."""
+        """The usage of each tenant. Schedules are counted up to `counted_max`."""
         if not tenants:
             return {}
         running = self.running_jobs(tenants)
@@ -206,25 +206,25 @@ class Tenants(Driver):
         return int(self._fetch("count_schedules", {"tenant": tenant, "limit": limit})[0][0])
 
     def tenants_at_work(self, *, limit: int, after: TenantId | None = None) -> list[TenantId]:
-        """Tenants that have unfinished or failed jobs, or schedules, by name; those beyond `after`, if it is given."""
+        """Tenants that have unfinished or failed jobs, or schedules, by name; only those after `after`, if given."""
         params = {"after": after or "", "limit": limit}
         found = ("tenants_with jobs", "tenants_with failures", "tenants_with schedules")
         return sorted({row[0] for name in found for row in self._fetch(name, params)})[:limit]
 
     def held_back_tenants(self, tenants: Collection[TenantId]) -> set[TenantId]:
-        """Those with limits on what starts."""
+        """The tenants with limits on what starts."""
         return {row[0] for row in self._fetch("held_back_tenants", _named(tenants))}
 
     def start_limits(self, tenants: Collection[TenantId]) -> dict[TenantId, StartLimit]:
-        """What holds tenants back, locked: a tenant for which another transaction claims is left out. For `write`."""
+        """The limits of tenants, locked. A tenant for which another transaction claims is omitted. For `write`."""
         return {row[0]: StartLimit(*row[1:]) for row in self._fetch("start_limits", _named(tenants))}
 
     def running_jobs(self, tenants: Collection[TenantId]) -> Mapping[TenantId, int]:
-        """How many jobs of each run on all workers."""
+        """How many jobs of each tenant run on all workers."""
         return Counter(row[0] for row in self._fetch("running_jobs", _named(tenants)))
 
     def use_starts(self, tenant: TenantId, *, used_until_us: int) -> None:
-        """Note up to when a tenant's starts have used its rate."""
+        """Store the instant up to which a tenant's starts have used its rate."""
         self._run("use_starts", {"tenant": tenant, "used_until_us": used_until_us})
 
 

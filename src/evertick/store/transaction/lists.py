@@ -1,9 +1,9 @@
-"""Lists of jobs over SQL. A page costs no more than a bounded look, however many jobs lie beside those that are wanted.
+"""Lists of jobs over SQL. A page reads a limited number of rows, whatever the number of other jobs.
 
-A list reads one index for each state that is asked for, in the order of its ids, and puts these pages together; all of
-them are read by one statement. The index that narrows most is taken. What it does not narrow is asked of the rows that
-a look through it meets: of at most LOOK_MAX in each index. How far the looks get is found first, and the nearest of
-these ends is the *horizon* of the page: up to there each index was read, beyond it the next page goes on.
+A list reads one index for each requested state, in the order of its ids, and merges these pages; one statement reads
+all of them. It uses the most selective index. The other filters are applied to the rows of a scan: at most SCAN_MAX in
+each index. The end of each scan is found first, and the nearest of these ends is the *horizon* of the page: up to there
+each index was read; the next page continues after it.
 """
 
 import json
@@ -22,22 +22,22 @@ from evertick.store.transaction.jobs import FINISHED, summary_of
 from evertick.store.transaction.statements import OF_EACH, of_each, together
 from evertick.store.transaction.workers import Workers
 
-LOOK_MAX: Final = 2_000
-"""Rows of an index that one page looks through for what the index does not narrow."""
-DUE_LOOK: Final = 1_000
-"""Due jobs that are not made ready yet, and suspects, of all tenants, that are looked at for their queues."""
+SCAN_MAX: Final = 2_000
+"""Rows of an index that one page scans to apply filters that the index does not serve."""
+DUE_SCAN_MAX: Final = 1_000
+"""Due jobs that are not made ready yet, and suspects, of all tenants, that are scanned for their queues."""
 _HIGHEST_ID: Final = "\x7f"
 _FIRST: Final = Instant(-(2**62))
 _LAST: Final = Instant(2**62)
 
 
 class _Source(NamedTuple):
-    """One index that a list reads: the ends of its statements' names, and parameters of its own."""
+    """One index that a list reads: the ends of its statements' names, and its own parameters."""
 
     name: str
     params: Mapping[str, Any]
-    look: int
-    """How many of its rows are looked through; 0 for an index that is short."""
+    scan_max: int
+    """How many of its rows are scanned; 0 for an index that is short."""
 
 
 class Lists(Workers):
@@ -46,20 +46,20 @@ class Lists(Workers):
     def list_jobs(
         self, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
     ) -> list[JobSummary]:
-        """Jobs in the order of their creation, beyond the id `after`. Reads no arguments, results and errors.
+        """Jobs in the order of their creation, after the id `after`. Reads no arguments, results and errors.
 
-        Looks until it has found `limit` of them, or none are left.
+        Reads on until it has found `limit` of them, or none are left.
         """
         jobs: list[JobSummary] = []
         while len(jobs) < limit:
-            found = self.look_for_jobs(where, limit=limit - len(jobs), after=after, newest_first=newest_first)
+            found = self.find_jobs(where, limit=limit - len(jobs), after=after, newest_first=newest_first)
             jobs += found.jobs
             after = found.after
             if after is None:
                 break
         return jobs
 
-    def look_for_jobs(
+    def find_jobs(
         self,
         where: JobFilter,
         *,
@@ -68,9 +68,10 @@ class Lists(Workers):
         newest_first: bool = False,
         unfinished: Sequence[str] | None = None,
     ) -> JobsFound:
-        """As `list_jobs`, but it looks through two thousand rows of each index at most, and says where to go on.
+        """A page of jobs as in `list_jobs`, but it scans two thousand rows of each index at most, and returns where to
+        continue.
 
-        `unfinished`: the tenant's functions that have unfinished jobs, where they are known already.
+        `unfinished`: the tenant's functions that have unfinished jobs, if they are known already.
         """
         order = "desc" if newest_first else "asc"
         low, high = _bounds(where)
@@ -80,31 +81,31 @@ class Lists(Workers):
         horizon = None
         if _is_narrowed(where):
             by_attribute = where.runs is not None and where.runs.attributes
-            looks = sources[:1] if by_attribute else [source for source in sources if source.look]
+            scans = sources[:1] if by_attribute else [source for source in sources if source.scan_max]
             ends = [
                 end
-                for (end,) in self._fetch_of(order, [(_edge_of(source), source) for source in looks], params)
+                for (end,) in self._fetch_of(order, [(_edge_of(source), source) for source in scans], params)
                 if end is not None
             ]
             horizon = (max if newest_first else min)(ends, default=None)
             if horizon is not None and not low < horizon < high:
-                horizon = None  # the look gets to the end of what is wanted
+                horizon = None  # the scan reaches the end of the page
         params["horizon"] = horizon or (low if newest_first else high)
         found = self._fetch_of(order, [(f"list_{source.name}", source) for source in sources], params)
         rows = sorted(found, key=_id_of, reverse=newest_first)
         jobs = [summary_of(row) for row in rows[:limit]]
         return JobsFound(jobs, jobs[-1].id if len(rows) > limit else horizon)
 
-    def look_for_waiting(self, where: JobFilter, *, limit: int, after: JobPosition | None = None) -> WaitingFound:
-        """Jobs that wait for their time, the soonest first; it looks through two thousand of all tenants at most.
+    def find_waiting(self, where: JobFilter, *, limit: int, after: JobPosition | None = None) -> WaitingFound:
+        """Jobs that wait for their time, the soonest first; it scans two thousand of all tenants at most.
 
-        Without jobs that are ready, held or of a paused run, and without suspects; `states`, `blocked_at` and `runs` do
-        not narrow.
+        Without jobs that are ready, held or of a paused run, and without suspects; `states`, `blocked_at` and `runs`
+        are ignored.
         """
         low, high = _bounds(where)
         start = JobPosition(where.due_from or _FIRST, JobId(""))
         end = JobPosition(_LAST if where.due_until is None else where.due_until, JobId(""))
-        params = _params(where) | {"low": low, "high": high, "limit": limit + 1, "skip": LOOK_MAX - 1}
+        params = _params(where) | {"low": low, "high": high, "limit": limit + 1, "skip": SCAN_MAX - 1}
         params |= _at("beyond", start if after is None else max(start, after)) | _at("horizon", end)
         edges = self._fetch("edge_waiting", params)
         horizon = JobPosition(*edges[0]) if edges else None
@@ -113,26 +114,26 @@ class Lists(Workers):
         return WaitingFound(jobs, JobPosition(jobs[-1].due_at, jobs[-1].id) if len(rows) > limit else horizon)
 
     def errors_of(self, ids: Sequence[JobId], *, tenant: TenantId) -> dict[JobId, str]:
-        """How the errors of finished jobs begin, by their ids: type and message, as JSON has them in a text."""
+        """The beginnings of finished jobs' errors, by their ids: type and message, as JSON has them in a text."""
         return dict(self._fetch("errors_of", {"ids": json.dumps(list(ids)), "tenant": tenant}))
 
     def job_groups(self, tenants: Sequence[TenantId], *, now: Instant, limit: int) -> list[JobGroup]:
-        """The unfinished jobs of tenants, in groups; of the first `limit` jobs."""
+        """The unfinished jobs of tenants, in groups; only the first `limit` jobs are read."""
         params = {"tenants": json.dumps(list(tenants)), "now": now, "limit": limit}
         return [JobGroup(r[0], r[1], r[2] or DEFAULT_POOL, *r[3:]) for r in self._fetch("job_groups", params)]
 
     def failed_since(self, tenants: Sequence[TenantId], *, since: Instant, limit: int) -> list[FailedJob]:
-        """Jobs of tenants that failed at `since` or later, at most `limit`, in no order."""
+        """Jobs of tenants that failed at `since` or later, at most `limit`, unordered."""
         params = {"tenants": json.dumps(list(tenants)), "since": since, "limit": limit}
         return [FailedJob(*(*place, again is not None)) for *place, again in self._fetch("failed_since", params)]
 
     def _fetch_of(self, order: str, named: Sequence[tuple[str, _Source]], params: Mapping[str, Any]) -> list[Row]:
-        """The rows of statements, each of a source, in no order: in one round trip."""
+        """The rows of statements, each of a source, unordered: in one round trip."""
         if not named:
             return []
         every = dict(params)
         for number, (_, source) in enumerate(named):
-            own = {**source.params, "skip": source.look - 1}
+            own = {**source.params, "skip": source.scan_max - 1}
             if len(named) > 1:
                 own = {of_each(name, number) if name in OF_EACH else name: value for name, value in own.items()}
             every |= own
@@ -146,23 +147,23 @@ class Lists(Workers):
         by = "" if where.blocked_at is not None else _index_for(where)
         with_running = JobState.IN_PROGRESS in states
         if JobState.PENDING in states and by:
-            yield _Source(f"unfinished{by}", {"with_running": int(with_running)}, LOOK_MAX)
+            yield _Source(f"unfinished{by}", {"with_running": int(with_running)}, SCAN_MAX)
         elif JobState.PENDING in states:
             names, queues = self._names(where, unfinished)
             params = {"with_running": int(with_running), "names": json.dumps(list(names)), "queues": queues}
-            yield _Source("unfinished_of_all", params, -(-LOOK_MAX // max(1, len(names))))
+            yield _Source("unfinished_of_all", params, -(-SCAN_MAX // max(1, len(names))))
         elif with_running:
             yield _Source("running", {}, 0)
         if where.not_retried:
-            yield _Source("finished unretried", {"state": JobState.FAILED.value}, LOOK_MAX)
+            yield _Source("finished unretried", {"state": JobState.FAILED.value}, SCAN_MAX)
         elif where.blocked_at is None:
             by = by or ("" if where.runs is None else " of runs")
             yield from (
-                _Source(f"finished{by}", {"state": state.value}, LOOK_MAX) for state in FINISHED if state in states
+                _Source(f"finished{by}", {"state": state.value}, SCAN_MAX) for state in FINISHED if state in states
             )
 
     def _names(self, where: JobFilter, unfinished: Sequence[str] | None) -> tuple[Sequence[str], str | None]:
-        """The functions whose unfinished jobs are listed; and queues, for blocked ones, as the statement reads them."""
+        """The functions whose unfinished jobs are listed; and for blocked ones, queues as the statement reads them."""
         if where.blocked_at is None and where.runs is None and unfinished is not None:
             return unfinished, None
         if where.blocked_at is None:
@@ -170,7 +171,7 @@ class Lists(Workers):
             names = [row[0] for row in self._fetch(which, {"tenant": where.tenant})]
             return self._without_workflows(where, names), None
         serves = served(self.workers_alive(where.blocked_at))
-        params = {"tenant": where.tenant, "now": where.blocked_at, "look": DUE_LOOK}
+        params = {"tenant": where.tenant, "now": where.blocked_at, "scan_max": DUE_SCAN_MAX}
         rows = self._fetch("due_queues", params) if serves else []
         found = [
             (name, queue)
@@ -180,7 +181,7 @@ class Lists(Workers):
         return sorted({name for name, _ in found}), "".join(f" {queue} " for _, queue in found)
 
     def _without_workflows(self, where: JobFilter, names: Sequence[str]) -> Sequence[str]:
-        """The names without those of workflows where no runs are wanted: thousands of these may wait."""
+        """The names without those of workflows if no runs are wanted: thousands of these may wait."""
         if not where.without_runs:
             return names
         workflows = {row[0] for row in self._fetch("unfinished_workflows", {"tenant": where.tenant})}
@@ -188,18 +189,18 @@ class Lists(Workers):
 
 
 def _edge_of(source: _Source) -> str:
-    """Where a look through an index ends, if there are more rows. That of attributes does not know states."""
+    """The statement that finds the end of a scan, if there are more rows. That of attributes ignores states."""
     return "edge_by_attribute" if source.name.endswith("by_attribute") else f"edge_{source.name}"
 
 
 def _by_attribute(states: Sequence[JobState]) -> Iterator[_Source]:
-    """What has an attribute is looked through once, whatever its state is."""
+    """The sources of jobs with an attribute, which are scanned once for all states."""
     if JobState.PENDING in states or JobState.IN_PROGRESS in states:
         running = int(JobState.IN_PROGRESS in states)
-        yield _Source("unfinished_by_attribute", {"with_running": running}, LOOK_MAX)
+        yield _Source("unfinished_by_attribute", {"with_running": running}, SCAN_MAX)
     for state in FINISHED:
         if state in states:
-            yield _Source("finished_by_attribute", {"state": state.value}, LOOK_MAX)
+            yield _Source("finished_by_attribute", {"state": state.value}, SCAN_MAX)
 
 
 def _params(where: JobFilter) -> dict[str, Any]:
@@ -227,13 +228,13 @@ def _params(where: JobFilter) -> dict[str, Any]:
         "due_until": min(ends, default=None),
         "occurrence_from": None if where.occurrence is None else where.occurrence.start,
         "occurrence_until": None if where.occurrence is None else where.occurrence.stop,
-        # As it stands in the JSON text of an error, in lower case: both databases change the letters of ASCII alone.
+        # As in the JSON text of an error, in lower case: both databases change only the letters of ASCII.
         "error": None if where.error is None else json.dumps(where.error)[1:-1].lower(),
     }
 
 
 def _is_narrowed(where: JobFilter) -> bool:
-    """Whether a filter is asked of the rows that an index leads to."""
+    """Whether filters are applied to the rows of an index."""
     indexed = (where.name, where.schedule_id, where.parent_id, where.key)
     runs = where.runs or RunFilter()
     prefix = None if _is_of_ids(runs.prefix) else runs.prefix
@@ -245,20 +246,20 @@ def _is_narrowed(where: JobFilter) -> bool:
         where.occurrence,
         where.error,
         where.blocked_at,
-        # The unfinished jobs of all functions are listed by name, and those of workflows are left out there.
+        # The unfinished jobs of all functions are listed by name, and those of workflows are omitted there.
         (where.without_runs and (_index_for(where) or set(where.states) != {JobState.PENDING})) or None,
         prefix,
         runs.open_states or None,
         runs.attributes or None,
         (runs.roots and _index_for(where) != " of roots") or None,
     )
-    if where.not_retried:  # its index knows nothing of who has called a job
+    if where.not_retried:  # its index does not have the caller of a job
         return True
     return sum(each is not None for each in indexed) > 1 or any(each is not None for each in asked)
 
 
 def _bounds(where: JobFilter) -> tuple[str, str]:
-    """What all ids of a list are above and below: ids begin with the time at which they were made."""
+    """The lower and upper bound of a list's ids: ids begin with the time at which they were made."""
     low, high = _ends_of(where.id_prefix)
     runs = where.runs
     if runs is None:
@@ -274,10 +275,10 @@ def _bounds(where: JobFilter) -> tuple[str, str]:
 
 
 def _ends_of(prefix: str | None) -> tuple[str, str]:
-    """What all ids that begin with a prefix are above and below."""
+    """The lower and upper bound of all ids that begin with a prefix."""
     if not prefix:
         return "", _HIGHEST_ID
-    if not (prefix.isascii() and prefix.isprintable()):  # no id begins so; nor is there a letter before NUL
+    if not (prefix.isascii() and prefix.isprintable()):  # no id begins so, and there is no character before NUL
         return _HIGHEST_ID, ""
     return prefix[:-1] + chr(ord(prefix[-1]) - 1) + _HIGHEST_ID, prefix + _HIGHEST_ID
 
@@ -288,7 +289,7 @@ def _is_of_ids(prefix: str | None) -> bool:
 
 
 def _index_for(where: JobFilter) -> str:
-    """The index that narrows a list most."""
+    """The most selective index of a list."""
     if where.key is not None:
         return " by key"
     if where.parent_id is not None:

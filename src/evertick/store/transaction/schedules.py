@@ -1,6 +1,6 @@
 """Schedules over SQL, and their history.
 
-Open runs and waiting occurrences are read beside the schedules that have any, and written as they change.
+Open runs and waiting occurrences are read separately for schedules that have any, and written as they change.
 """
 
 import json
@@ -34,15 +34,15 @@ from evertick.store.records.schedule import (
 from evertick.store.transaction.driver import Driver, Row
 
 NEVER: Final = 2**63 - 1
-"""Where schedules without a next time stand in a list by next time."""
+"""The position of schedules without a next time in a list by next time."""
 _WITHOUT: Final = {"next": NEVER, "last": -1}
-"""Where schedules without such a time stand in a list by it."""
+"""The position of schedules without such a time in a list by it."""
 _LAST_ID: Final = "\U0010ffff"
 
 FEW: Final = 200
-"""Open runs of a schedule that are always read: only of more it pays to ask for those that matter."""
+"""Open runs of a schedule that are always read. If there are more, a query for the needed ones is faster."""
 PLACES: Final = 1 << 20
-"""Places in the order for what one write of a schedule opens; the next write takes the next ones."""
+"""Positions for the occurrences that one write of a schedule opens; the next write uses the next ones."""
 
 SCHEDULE_COLUMNS: Final = (
     "tenant", "id", "kind", "spec", "target", "function", "state", "status", "note", "memo", "seen_until", "wake_at",
@@ -60,7 +60,7 @@ _STORED: Final = {
     "state": "stored_state.text",
     "memo": "stored_metadata.text",
 }
-"""Columns whose text a field of the record knows, under another name."""
+"""Columns whose text is in a field of the record with another name."""
 
 schedule_values: Final = attrgetter(*(_STORED.get(name, name) for name in SCHEDULE_COLUMNS))
 """The values of a schedule's columns."""
@@ -85,55 +85,55 @@ class Schedules(Driver):
         return self._one_schedule("get_schedule", schedule_id, tenant)
 
     def lock_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> Schedule | None:
-        """One schedule, to be changed: no other transaction changes it before this one ends."""
+        """One schedule, locked: no other transaction changes it before this one ends. None if there is none."""
         return self._one_schedule("lock_schedule", schedule_id, tenant)
 
     def due_schedules(self, now: Instant, *, limit: int) -> list[Schedule]:
-        """Schedules that want to be looked at, locked; those another evaluator is looking at are skipped."""
+        """Schedules whose wake-up has come, locked; those that another evaluator has locked are skipped."""
         return [_schedule(row) for row in self._fetch("due_schedules", {"now": now, "limit": limit, "format": FORMAT})]
 
     def reported_schedules(self, *, limit: int) -> list[Schedule]:
-        """Schedules with runs that ended and were not heard of yet, locked; those another evaluator has are skipped."""
+        """Schedules with unprocessed ends of runs, locked; those that another evaluator has locked are skipped."""
         return [_schedule(row) for row in self._fetch("reported_schedules", {"limit": limit, "format": FORMAT})]
 
     def next_wake(self) -> Instant | None:
-        """When the next schedule wants to be looked at."""
+        """When the next schedule wakes up; None if none does."""
         rows = self._fetch("next_wake", {"format": FORMAT})
         return rows[0][0] if rows else None
 
     def awake_schedules(self, after: tuple[TenantId, str], *, limit: int) -> list[Schedule]:
-        """Schedules of all tenants that want to be looked at some time, by tenant and id, beyond a position.
+        """Schedules of all tenants that have a wake-up, by tenant and id, after a position.
 
-        Those that are known as unreadable are left out.
+        Schedules that are marked as unreadable are omitted.
         """
         position = {"after_tenant": after[0], "after_id": after[1], "limit": limit, "format": FORMAT}
         return [_schedule(row) for row in self._fetch("awake_schedules", position)]
 
     def count_unreadable(self, *, limit: int) -> int:
-        """How many schedules of all tenants are known as unreadable, counted to `limit`."""
+        """How many schedules of all tenants are marked as unreadable, counted to `limit`."""
         [(count,)] = self._fetch("count_unreadable", {"limit": limit})
         return int(count)
 
     def wake_schedules(self, functions: Sequence[str], *, now: Instant) -> None:
-        """Let the schedules of some functions be looked at now, of all tenants, paused ones too."""
+        """Let the schedules of some functions be evaluated now, of all tenants, paused ones too."""
         self.hints.add(Notification.SCHEDULE)
         self._run("wake_schedules", {"functions": json.dumps(list(functions)), "now": now})
 
     def save_schedules(self, rows: Sequence[Schedule]) -> int:
-        """Write schedules back under the revision they were read with; returns how many still had it.
+        """Write schedules back under the revision with which they were read. Return how many still had it.
 
-        If some had not, the transaction must not commit: what they have open was not written.
+        If some had not, the transaction must not commit: their open runs were not written.
         """
         if not rows:
             return 0
         self.hints.add(Notification.SCHEDULE)
         saved = self._run_many("save_schedules", SAVED_COLUMNS, [saved_values(row) for row in rows])
-        if saved == len(rows):  # else nothing of all this may be committed
+        if saved == len(rows):  # otherwise nothing of all this may be committed
             self._write_open(rows)
         return saved
 
     def delete_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> bool:
-        """Remove a schedule; its runs and its ledger stay. Whether there was one."""
+        """Remove a schedule; its runs and its ledger stay. Return whether there was one."""
         which = {"id": schedule_id, "tenant": tenant}
         self._run("forget_open_occurrences", which)
         return self._run("delete_schedule", which) > 0
@@ -146,7 +146,7 @@ class Schedules(Driver):
         after: tuple[Instant | None, str] | None = None,
         order: ScheduleOrder = BY_ID,
     ) -> list[Schedule]:
-        """Schedules in an order, beyond the position `after`: (next or last time, id). By id only the id counts."""
+        """Schedules in an order, after the position `after`: (next or last time, id). By id, only the id counts."""
         time, schedule_id = after or (None, "")
         params = chosen_by(where) | {"after_id": schedule_id, "limit": limit}
         direction = "desc" if order.descending else "asc"
@@ -159,7 +159,7 @@ class Schedules(Driver):
         if after is None:
             time = Instant(NEVER if order.descending else -NEVER)
         params["after_time"] = _WITHOUT[order.by] if time is None else time
-        # Many may be due at one time, so what is left of it is asked for by itself.
+        # Many may be due at one time, so the rest of that time is queried separately.
         at_time = f"list_schedules_at_time {order.by} {direction}"
         rows = self._fetch(at_time, params) if params["after_id"] else []
         if len(rows) < limit:
@@ -174,12 +174,12 @@ class Schedules(Driver):
 
     def schedule_counts(self, where: ScheduleFilter, *, now: Instant, late_at: Instant, limit: int) -> ScheduleCounts:
         """How many schedules there are, each number to `limit` at most. Next times before `late_at` are late."""
-        looks = {"limit": limit, "day_ago": now - DAY_MS, "soon": now + HOUR_MS, "overdue_before": late_at}
-        [(chosen, failing, late, overdue, *others)] = self._fetch("schedule_counts", chosen_by(where) | looks)
+        limits = {"limit": limit, "day_ago": now - DAY_MS, "soon": now + HOUR_MS, "overdue_before": late_at}
+        [(chosen, failing, late, overdue, *others)] = self._fetch("schedule_counts", chosen_by(where) | limits)
         return ScheduleCounts(chosen, failing, min(late + overdue, limit), *others)
 
     def missed_since(self, schedules: Sequence[ScheduleId], *, tenant: TenantId, since: Instant) -> set[ScheduleId]:
-        """Those of these schedules of which a time was missed, decided at `since` or later."""
+        """The schedules with a missed time that was decided at `since` or later."""
         params = {"ids": json.dumps(list(schedules)), "tenant": tenant, "since": since}
         return {row[0] for row in self._fetch("missed_since", params)}
 
@@ -196,7 +196,7 @@ class Schedules(Driver):
     def list_history(
         self, schedule_id: ScheduleId, *, tenant: TenantId, limit: int, before: str | None = None
     ) -> list[HistoryRow]:
-        """What was done to a schedule, newest first, before the line `before`."""
+        """The changes of a schedule, newest first, before the line `before`."""
         params = {"schedule_id": schedule_id, "tenant": tenant, "limit": limit, "before": before or "\x7f"}
         return [
             HistoryRow(
@@ -206,22 +206,22 @@ class Schedules(Driver):
         ]
 
     def prune_history(self, *, before: Instant, limit: int) -> int:
-        """Remove lines made before `before`, of schedules that exist and of others; returns how many."""
+        """Remove lines made before `before`, also of schedules that do not exist any more. Return how many."""
         return self._run("prune_schedule_history", {"before": first_id_from(HISTORY_PREFIX, before), "limit": limit})
 
     def _one_schedule(self, statement: str, schedule_id: ScheduleId, tenant: TenantId) -> Schedule | None:
         rows = self._fetch(statement, {"id": schedule_id, "tenant": tenant})
         return self.with_open_runs([_schedule(rows[0])])[0] if rows else None
 
-    # -- what they have open
+    # -- open runs and waiting occurrences
 
     def with_open_runs(
         self, schedules: Sequence[Schedule], reports: Sequence[RunReport] | None = None
     ) -> list[Schedule]:
         """The schedules with their waiting occurrences and open runs.
 
-        With `reports`, a schedule that has many open runs gets only those that matter: the runs that the reports name,
-        and the oldest; all if one may be asked to stop.
+        With `reports`, a schedule that has many open runs gets only the needed ones: the runs of the reports and the
+        oldest; all if one may be asked to stop.
         """
         asking = {
             (row.tenant, row.id): row for row in schedules if LISTS in row.stored_state.text and _is_readable(row)
@@ -263,7 +263,7 @@ class Schedules(Driver):
         return [read_open(row) for row in self._fetch("first_open_occurrences", which)]
 
     def _write_open(self, schedules: Iterable[Schedule]) -> None:
-        """Write what has opened, changed or closed since the schedules were read."""
+        """Write the runs and occurrences that were opened, changed or closed since the schedules were read."""
         opened: list[Row] = []
         closed: list[Row] = []
         for row in schedules:
@@ -287,7 +287,7 @@ def chosen_by(where: ScheduleFilter) -> dict[str, Any]:
     as_it_is = ("tenant", "kind", "status", "function", "time_zone", "late_at", "missed_since", "next_before")
     return _values(where, as_it_is) | {
         "failing": 1 if where.failing else None,
-        "id_contains": where.id_contains or None,  # no pattern: `like` minds the case on one database only
+        "id_contains": where.id_contains or None,  # no pattern: `like` is case-sensitive on one database only
     }
 
 
@@ -307,4 +307,4 @@ def _is_readable(row: Schedule) -> bool:
     try:
         return bool(row.state.unlisted.runs or row.state.unlisted.waiting)
     except SchemaMismatch:
-        return False  # the evaluator will say so
+        return False  # the evaluator reports it

@@ -17,7 +17,7 @@ class Scripts(Driver):
     """Scripts of tenants, their versions, runs, limits and values."""
 
     def get_script(self, name: str, *, tenant: TenantId) -> ScriptRow | None:
-        """One script, or None."""
+        """One script; None if there is none."""
         rows = self._fetch("get_script", {"tenant": tenant, "name": name})
         return ScriptRow(*rows[0]) if rows else None
 
@@ -27,7 +27,7 @@ class Scripts(Driver):
         return [ScriptRow(*row) for row in rows]
 
     def unchanged_scripts(self, names: Sequence[str], *, tenant: TenantId) -> set[str]:
-        """Which of these scripts have a draft that is the version which runs."""
+        """The scripts whose draft is the same as the published version."""
         params = {"tenant": tenant, "names": json.dumps(list(names))}
         return {name for (name,) in self._fetch("unchanged_scripts", params)}
 
@@ -36,7 +36,7 @@ class Scripts(Driver):
         return int(self._fetch("count_scripts", {"tenant": tenant})[0][0])
 
     def count_script_values(self, tenant: TenantId) -> int:
-        """How many values the scripts of a tenant keep."""
+        """How many values the scripts of a tenant have stored."""
         return int(self._fetch("count_script_values", {"tenant": tenant})[0][0])
 
     def save_script(self, script: ScriptRow) -> None:
@@ -53,7 +53,7 @@ class Scripts(Driver):
         self._run("add_script_version", version._asdict())
 
     def get_script_version(self, script: str, version: int, *, tenant: TenantId) -> ScriptVersionRow | None:
-        """One version, or None."""
+        """One version; None if there is none."""
         rows = self._fetch("get_script_version", {"tenant": tenant, "script": script, "version": version})
         return ScriptVersionRow(*rows[0]) if rows else None
 
@@ -65,15 +65,15 @@ class Scripts(Driver):
         return [ScriptVersionRow(*row) for row in self._fetch("list_script_versions", params)]
 
     def add_script_run(self, run: ScriptRunRow) -> None:
-        """Write what an attempt used."""
+        """Store the usage of an attempt."""
         self._run("add_script_run", run._asdict())
 
     def list_script_runs(
         self, tenant: TenantId, *, script: str | None = None, limit: int, before: Instant, since: Instant = Instant(0)
     ) -> list[ScriptRunRow]:
-        """The attempts of a tenant, or of one of its scripts, that ended before a moment, the newest first.
+        """The attempts of a tenant, or of one of its scripts, that ended before an instant, the newest first.
 
-        `since` is for one script: only what ended at this moment or later.
+        `since` is for one script: only attempts that ended at this instant or later.
         """
         params = {"tenant": tenant, "before": before, "limit": limit}
         if script is None:
@@ -83,7 +83,7 @@ class Scripts(Driver):
         return [ScriptRunRow(*row) for row in rows]
 
     def count_script_runs(self, tenant: TenantId, *, script: str, since: Instant) -> int:
-        """How many attempts of a script ended at a moment or later."""
+        """How many attempts of a script ended at an instant or later."""
         return int(self._fetch("count_runs_of_script", {"tenant": tenant, "script": script, "since": since})[0][0])
 
     def script_runs_of_job(self, job_id: JobId, *, tenant: TenantId) -> list[ScriptRunRow]:
@@ -97,19 +97,19 @@ class Scripts(Driver):
         return [ScriptRunRow(*row) for row in self._fetch("list_runs_of_schedule", params)]
 
     def script_usage(self, tenant: TenantId, *, since: Instant, job_id: JobId | None = None) -> ScriptUsage:
-        """What the scripts of a tenant have used since a moment. Runs that are under way count as runs, for a job
-        those that were claimed before it.
+        """The usage of a tenant's scripts since an instant. Current runs count as runs; for a job, those that were
+        claimed before it.
         """
         params = {"tenant": tenant, "since": since, "function": SCRIPT_FUNCTION, "job_id": job_id}
         [(ended, cpu_ms, running)] = self._fetch("script_usage", params)
         return ScriptUsage(int(ended) + int(running), int(cpu_ms))
 
     def prune_script_runs(self, *, before: Instant, limit: int) -> int:
-        """Remove attempts that ended before a moment; returns how many."""
+        """Remove attempts that ended before an instant. Return how many."""
         return self._run("prune_script_runs", {"before": before, "limit": limit})
 
     def get_script_plan(self, tenant: TenantId) -> str | None:
-        """The limits of a tenant as JSON text, or None."""
+        """The limits of a tenant as JSON text; None if it has none."""
         rows = self._fetch("get_script_plan", {"tenant": tenant})
         return rows[0][0] if rows else None
 
@@ -118,12 +118,12 @@ class Scripts(Driver):
         self._run("save_script_plan", {"tenant": tenant, "limits": limits})
 
     def get_script_value(self, key: str, *, tenant: TenantId) -> str | None:
-        """A value as JSON text, or None."""
+        """A value as JSON text; None if there is none."""
         rows = self._fetch("get_script_value", {"tenant": tenant, "key": key})
         return rows[0][0] if rows else None
 
     def put_script_value(self, key: str, value: str | None, *, tenant: TenantId, now: Instant) -> None:
-        """Keep a value, or remove it if it is None."""
+        """Store a value, or remove it if it is None."""
         if value is None:
             self._run("delete_script_value", {"tenant": tenant, "key": key})
         else:

@@ -2,29 +2,29 @@
 
 There is a file for each subject, `sql/<subject>.sql`. A statement begins with the line `-- name: <name>` and ends
 before the next such line. `-- name: <name> (postgres)` is for one database, where the two must differ; its comment says
-why. Parameters are written `:name`; PostgreSQL's driver wants `%(name)s`, so they are turned into that here.
+why. Parameters are written `:name`; for PostgreSQL's driver they become `%(name)s`.
 
-A list is one text for both directions, `<name> asc` and `<name> desc`; and where `{by}` stands in it, for each column
-that an index begins with, `<name> by name asc`, and for the indexes of runs and of failed jobs that were not run
-again, `<name> of runs asc` and `<name> unretried asc`. `{id}` is the last column of such an index. On PostgreSQL that
-is an expression: it would otherwise often read the primary key backwards and hope to meet what a list wants;
-`{schedule_id}` likewise. `{moment}` is a time of schedules, `<name> next asc`. What begins with `-- part: <name>` is no
-statement but stands for `{<name>}` in others: `{narrowed}` are the filters that all lists share. `{running}` is the
-table of jobs, read by what runs.
+A list is one text for both directions, `<name> asc` and `<name> desc`. If it contains `{by}`, it also exists for each
+column that an index begins with, `<name> by name asc`, and for the indexes of runs and of failed jobs that were not
+retried, `<name> of runs asc` and `<name> unretried asc`. `{id}` is the last column of such an index. On PostgreSQL that
+is an expression: otherwise it would often read the primary key backwards in the hope to meet rows of the list;
+`{schedule_id}` likewise. `{time}` is a time of schedules, `<name> next asc`. A text that begins with `-- part: <name>`
+is no statement but replaces `{<name>}` in others: `{narrowed}` are the filters that all lists share. `{running}` is the
+table of jobs, read by running jobs.
 
 `together` makes one statement of several lists. Each has its own value of the parameters in `OF_EACH`.
 
 Small differences between the databases are words in braces: `in {list :ids}` and `in {numbers :ids}` are the members of
-a JSON list, `{each :names}` is a table with the one column `each` of them, `{has text :part}` asks whether a text has a
-part, which is in small letters (with `exactly`: as it is), `{for update}` locks rows (SQLite has one writer: nothing to
-lock), `{indexed by name}` tells SQLite which index to read, `{json list}` is the function that makes a JSON list of its
-arguments, `{by bytes}` says that a text compares by bytes, as SQLite's all do, `{is root}` asks whether no other run
-has called a run. `{soonest waiting :now :limit: name}` are the names of the first jobs of a stage that are due by a
-moment, of all tenants, `{json of bucket, runs}` collects pairs as a JSON object, `{pairs of late}` reads one, and
-`{kept counts}` are the counts of jobs with what has changed since they were summed. Between `{for state in failed,
-canceled}` and `{then union all}` stands a part of a union that is repeated for each of the words. `tenants_with` stands
-for one statement for each kind of rows that tenants can have. `{rows: id text, args text}` are the columns and the rows
-of an insert of many rows (`bytea` travels as hexadecimal digits).
+a JSON list, `{each :names}` is a table with the one column `each` of them, `{has text :part}` tests whether a text
+contains a part, which is in lower case (with `exactly`: as it is), `{for update}` locks rows (SQLite has one writer and
+needs no lock), `{indexed by name}` sets SQLite's index, `{json list}` is the function that makes a JSON list of its
+arguments, `{by bytes}` compares a text by bytes, as SQLite always does, `{is root}` tests whether no other run has
+called a run. `{soonest waiting :now :limit: name}` are the names of the first jobs of a stage that are due by an
+instant, of all tenants, `{json of bucket, runs}` collects pairs as a JSON object, `{pairs of late}` reads one, and
+`{kept counts}` are the counts of jobs with the changes since they were summed. The part of a union between `{for state
+in failed, canceled}` and `{then union all}` is repeated for each of the words. `tenants_with` becomes one statement for
+each kind of rows that tenants can have. `{rows: id text, args text}` are the columns and the rows of an insert of many
+rows (`bytea` is transferred as hexadecimal digits).
 """
 
 import re
@@ -41,8 +41,8 @@ _COMMENT: Final = re.compile(r"^\s*--.*\n", re.MULTILINE)
 _PARAMETER: Final = re.compile(r"(?<![:\w]):([a-z_]+)")
 _DIRECTIONS: Final = {"asc": (">", "<="), "desc": ("<", ">=")}
 _HEAD: Final = ('"type": "', '", "message": "', '", "traceback": "')
-"""What stands before an error's type, its message and its traceback. Quotes inside of these are escaped, so the text
-can be cut here, which works also where PostgreSQL cannot decode it."""
+"""The texts before an error's type, its message and its traceback. Quotes inside of these are escaped, so the text can
+be cut here, which works also if PostgreSQL cannot decode it."""
 _ERRORS: Final = {
     "sqlite": "replace(substr(error, instr(error, '{0}') + {3}, "
     "instr(error || '{2}', '{2}') - instr(error, '{0}') - {3}), '{1}', ': ')".format(*_HEAD, len(_HEAD[0])),
@@ -68,10 +68,10 @@ _OWN: Final = {
         "says": f"""position(:error in lower({_ERRORS["postgres"]} collate "C")) > 0""",
     },
 }
-"""Parts of lists that each database has in its own words."""
+"""Parts of lists that differ between the databases."""
 _KIND: Final = '", "kind": "'
 _IS_ROOT: Final = "coalesce(substr(on_complete, {} + 12, 5), '') <> 'step\"'"
-"""Whether no other run has called a run: as the indexes of such runs say it, so that they are taken."""
+"""Whether no other run has called a run: as in the indexes of such runs, so that they are used."""
 _WORDS: Final = {
     "sqlite": (
         (re.compile(r"\{(?:list|numbers) (:\w+)\}"), r"(select value from json_each(\1))"),
@@ -101,13 +101,13 @@ _WORDS: Final = {
         (re.compile(r"\{is root\}"), _IS_ROOT.format(f"position('{_KIND}' in on_complete)")),
     ),
 }
-"""What any statement may say, and how each database says it."""
+"""Words in braces in any statement, and their texts for each database."""
 _SOONEST: Final = (
     re.compile(r"\{soonest (\w+) (:\w+) (:\w+): ([\w, ]+)\}"),
     r"(select tenant, \4 from jobs where state = 'pending' and stage = '\1' and due_at <= \2 "
     r"order by due_at, id limit \3)",
 )
-"""The first jobs of a stage that are due by a moment, of all tenants."""
+"""The first jobs of a stage that are due by an instant, of all tenants."""
 _INSERTED: Final = re.compile(r"\{rows: ([^}]+)\}")
 """The rows of an insert: their columns, each with its type."""
 _REPEATED: Final = re.compile(r" *\{for ([\w ]+) in ([\w, ]+)\}\n(.*?)\n *\{then (union|union all)\}", re.DOTALL)
@@ -119,7 +119,7 @@ _ROWS: Final = {
     "failures": "history where state = 'failed' and",
     "schedules": "schedules where",
 }
-"""What `tenants_with` looks for."""
+"""The kinds of rows for `tenants_with`."""
 _BY: Final = {
     "": "",
     " by name": "and name = :name",
@@ -131,27 +131,27 @@ _BY: Final = {
 }
 _BY_OF_HISTORY: Final = {**_BY, " unretried": "and state = 'failed' and retried_as is null"}
 
-_MOMENTS: Final = {"next": "coalesce(next_at, 9223372036854775807)", "last": "coalesce(last_at, -1)"}
-"""The times by which schedules are listed, as their indexes have them."""
+_TIMES: Final = {"next": "coalesce(next_at, 9223372036854775807)", "last": "coalesce(last_at, -1)"}
+"""The times by which schedules are listed, as in their indexes."""
 
 
 OF_EACH: Final = ("state", "skip")
-"""Parameters of which each of several lists that are read together has its own."""
+"""Parameters that have a separate value for each of several lists read together."""
 _AND: Final = " and "
 
 
 def together(names: Sequence[str]) -> str:
-    """The name of the statement that has the rows of several, in no order."""
+    """The name of the statement that returns the rows of several, unordered."""
     return _AND.join(names)
 
 
 def of_each(parameter: str, number: int) -> str:
-    """What a parameter in `OF_EACH` is called for the part with this number of a statement of several."""
+    """The name of a parameter in `OF_EACH` for the part with this number of a statement of several."""
     return f"{parameter}_{'abcdefgh'[number]}"
 
 
 class Statements(dict[str, str]):
-    """Statements by name. A text is made for its database when it is first asked for: most programs use few."""
+    """Statements by name. A text is made for its database when it is first needed: most programs use few."""
 
     def __init__(self, texts: Mapping[str, str], dialect: str, place: str) -> None:
         super().__init__()
@@ -168,7 +168,7 @@ class Statements(dict[str, str]):
 
 @cache
 def load_statements(dialect: str, place: str = "") -> Statements:
-    """The statements as `dialect` ("sqlite" or "postgres") speaks them, on the tables at a place."""
+    """The statements of `dialect` ("sqlite" or "postgres"), on the tables at a place."""
     return Statements(_texts(dialect), dialect, place)
 
 
@@ -210,14 +210,14 @@ def _repeated(found: re.Match[str]) -> str:
 
 
 def _filled_in(name: str, text: str) -> Iterator[tuple[str, str]]:
-    """A statement, or all those that a list stands for."""
+    """A statement, or all statements of a list's text."""
     if "{rows}" in text:
         for kind, rows in _ROWS.items():
             yield f"{name} {kind}", text.replace("{rows}", rows)
         return
-    if "{moment}" in text:
-        for moment, column in _MOMENTS.items():
-            yield from _filled_in(f"{name} {moment}", text.replace("{moment}", column))
+    if "{time}" in text:
+        for time, column in _TIMES.items():
+            yield from _filled_in(f"{name} {time}", text.replace("{time}", column))
         return
     if "{order}" not in text:
         yield name, text
@@ -230,7 +230,7 @@ def _filled_in(name: str, text: str) -> Iterator[tuple[str, str]]:
 
 
 def _inserted(dialect: str, declared: str) -> str:
-    """The columns and the rows of an insert. SQLite runs it once a row; PostgreSQL takes a JSON list of all of them."""
+    """The columns and rows of an insert. SQLite runs it for each row; PostgreSQL takes a JSON list of all of them."""
     columns = dict(column.split() for column in declared.split(","))
     names = ", ".join(columns)
     if dialect == "sqlite":

@@ -1,6 +1,6 @@
-"""The contract's transaction, over SQL: names the statement, hands in the parameters, gives rows their shape.
+"""The contract's transaction, over SQL: it selects the statement, passes the parameters, and converts the rows.
 
-What differs between the databases is a few small methods, which `sqlite` and `postgres` add: run one statement and
+The differences between the databases are a few small methods, which `sqlite` and `postgres` add: run one statement and
 fetch, run one and count, run one for many rows, and finish many jobs.
 """
 
@@ -44,9 +44,9 @@ class Transaction(
     """One transaction on a SQL database."""
 
     hints: set[Notification]
-    """What this transaction made worth a look, so that workers should be poked after the commit."""
+    """What this transaction changed, so that workers are poked after the commit."""
     own: OwnJob | None = None
-    """The job whose function works in this transaction now."""
+    """The job whose function runs in this transaction now."""
     is_shared: bool = False
     has_withdrawn: bool = False
     failure: EvertickError | None = None
@@ -59,58 +59,58 @@ class Transaction(
 
     @abstractmethod
     def explain(self, error: BaseException) -> EvertickError | None:
-        """What an error of the driver means that no statement of a user caused: a conflict, an unavailable database."""
+        """Evertick's error for an error of the driver that no statement of a user caused, such as a conflict."""
 
     @abstractmethod
     def reset_session(self) -> None:
-        """At the end of a function that was given the connection: undo what it has left in the session.
+        """Undo what a function that used the connection has left in the session. Called at its end.
 
         Raises TransactionEnded if it has ended the transaction.
         """
 
     def savepoint(self, name: str) -> None:
-        """Mark a place to come back to."""
+        """Set a savepoint."""
         if self.failure is not None:
-            raise self.failure  # or a return to this savepoint would seem to mend what broke before it
+            raise self.failure  # otherwise a rollback to this savepoint would seem to repair an earlier failure
         self._command(f'savepoint "{name}"')
 
     def rollback_to(self, name: str) -> None:
-        """Undo everything since the savepoint, and forget it."""
+        """Undo everything since the savepoint, and remove it."""
         self._command(f'rollback to savepoint "{name}"')
         self.failure = None
         self._command(f'release savepoint "{name}"')
 
     def release(self, name: str) -> None:
-        """Forget the savepoint and keep what was done."""
+        """Remove the savepoint and keep all changes."""
         self._command(f'release savepoint "{name}"')
 
     def limit_lock_waits(self) -> None:
-        """From now on a statement that waits for a lock for too long ends as a conflict, before the function that runs
-        in this thread is out of time. Not undone with a savepoint that is made afterwards.
+        """End later statements that wait too long for a lock as a conflict, before the function that runs in this
+        thread is out of time. Not undone with a savepoint that is made afterwards.
 
-        Here there is nothing to limit: a file has one writer, and locks nothing smaller.
+        There is nothing to limit here: a file has one writer, and locks nothing smaller.
         """
 
     def check_usable(self) -> None:
-        """After statements of the user's own: raise if one of them failed so that nothing can follow it.
+        """Called after statements of the user: raise if one of them failed so that nothing can follow it.
 
-        Raises the error of ours where the database was at fault, Misuse where the function hid an error. Here there is
-        nothing to check: a statement that failed is undone alone, except on PostgreSQL.
+        Raises Evertick's error if the database was at fault, Misuse if the function hid an error. There is nothing to
+        check here: only PostgreSQL fails a transaction because of one statement.
         """
 
     def confirm(self) -> None:
         """Let the commit wait as that of a write does, although nothing may have been written.
 
-        For what was read, and decides what happens outside: an old primary, which does not know that a standby has
-        been promoted, lets everything be read as it was, but its commits wait in vain. Here there is one file, and what
-        was read is true.
+        For reads that decide about actions outside: an old primary, which does not know that a standby has been
+        promoted, serves reads of its old state, but its commits wait without success. Here there is one file, and a
+        read is always true.
         """
 
     def waits_for_copies(self) -> bool:
-        """Whether a commit of a worker waits until a standby has it, as the server is set; True where there is none."""
+        """Whether a commit of a worker waits until a standby has it, as the server is configured; True without one."""
         return True
 
     def _failed(self, error: EvertickError) -> EvertickError:
-        """Note that a statement failed. On PostgreSQL nothing can follow it; so be it on SQLite, too."""
+        """Note that a statement failed. On PostgreSQL nothing can follow it; SQLite is treated the same."""
         self.failure = self.failure or error
         return error

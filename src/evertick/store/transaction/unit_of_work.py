@@ -1,16 +1,16 @@
-"""The unit of work: what mutations wrote but the database has not seen yet.
+"""The unit of work: writes of mutations that the database has not seen yet.
 
 Most of a mutation's cost would be round trips. So its writes are kept in a log, its reads see the log first, and the
-log goes to the database in bulk: once for a whole batch of mutations that share a commit. A mutation that raises
-takes its own part of the log back, and costs no statement at all.
+log is written to the database in bulk: once for a whole batch of mutations that share a commit. When a mutation raises,
+its part of the log is removed, which costs no statement.
 
-Some work must happen in the database itself: the user's own SQL, a cancel, a look at the system tables. Before it,
-`flush_to_db` writes the log down and opens a savepoint for every frame (mutation, or mutation inside a mutation) that
-has none yet; from then on the frame is undone by the savepoint. A frame that is never flushed costs no savepoint.
+Some work must happen in the database itself: the user's own SQL, a cancel, a query of the system tables. Before it,
+`flush_to_db` writes the log and sets a savepoint for every frame (mutation, or mutation inside a mutation) that has
+none yet; from then on the savepoint undoes the frame. A frame that is never flushed costs no savepoint.
 
-A time limit may strike a function at any instant, and an error may come out of any line (no memory, a recursion too
-deep). So what takes several steps is done *inside* (`evertick.base.time_limit`); each change is logged before it is
-made; and `undo_to` goes back to a depth that the caller has remembered, however many frames were left behind.
+A time limit may interrupt a function at any instant, and any line may raise (no memory, a recursion too deep). So
+changes in several steps are *protected* (`evertick.base.time_limit`); each change is logged before it is made; and
+`undo_to` goes back to a depth that the caller has remembered, however many frames were left open.
 """
 
 import re
@@ -31,7 +31,7 @@ from evertick.base.time_limit import current_guard
 from evertick.store.transaction.index_keys import HIGHEST
 from evertick.store.transaction.transaction import Transaction
 
-# -- Reading through the unit of work: what the database has, with the writes that wait laid over it.
+# -- Reading through the unit of work: the contents of the database, merged with the waiting writes.
 
 PAGE: Final = 256
 """Documents read from the database at a time."""
@@ -50,11 +50,11 @@ class Overlay:
         self._born: dict[str, int] = {}
         """Documents made in this transaction, in their order."""
         self._turns = 0
-        """How often writes that waited went to the database, or were undone there: then what was read is old."""
+        """How often waiting writes went to the database, or were undone there: then earlier reads are outdated."""
 
     @abstractmethod
     def _shrink_overlay(self) -> None:
-        """Write down what waits, if it is too much to merge it in."""
+        """Write the waiting changes to the database if they are too many to merge."""
 
     def get(self, tenant: TenantId, document_id: str) -> str | None:
         """A document's JSON text as this transaction sees it."""
@@ -66,9 +66,9 @@ class Overlay:
     def scan_table(
         self, tenant: TenantId, prefix: str, *, after: str | None, descending: bool, page: int = PAGE
     ) -> Iterator[StoredDocument]:
-        """Documents whose ids are `prefix` and 28 hex digits, by creation time, beyond the id `after`.
+        """Documents whose ids are `prefix` and 28 hex digits, by creation time, after the id `after`.
 
-        Each comes as it is in its turn, also if it was changed since the scan began; one removed since does not come.
+        Each is returned in its current state, also if it was changed since the scan began; removed ones are omitted.
         """
         self._shrink_overlay()
         is_own = re.compile(re.escape(prefix) + "[0-9a-f]{28}").fullmatch
@@ -106,7 +106,7 @@ class Overlay:
     def scan_index(
         self, part: IndexPart, *, after: IndexPosition | None, page: int = PAGE
     ) -> Iterator[tuple[bytes, StoredDocument]]:
-        """Documents of a part of an index, in its order, beyond the position `after`; each as in `scan_table`."""
+        """Documents of a part of an index, in its order, after the position `after`; each as in `scan_table`."""
         self._shrink_overlay()
         tenant, index_name, low, high, descending = part
         start: IndexPosition = (HIGHEST * 2, "") if descending else (b"", "")
@@ -140,10 +140,10 @@ class Overlay:
     def _in_turn(
         self, tenant: TenantId, found: Iterator[tuple[Any, StoredDocument]]
     ) -> Iterator[tuple[Any, StoredDocument]]:
-        """What a scan found some time ago, as it is now.
+        """The current state of documents that a scan found some time ago.
 
-        Each comes once, also if it was moved ahead; what was born since the scan began does not come: a function that
-        writes while it reads would never end.
+        Each is returned once, also if it was moved ahead. Documents that were created since the scan began are omitted:
+        otherwise a function that writes while it reads would never end.
         """
         turns, born, seen = self._turns, len(self._born), set[str]()
         for place, document in found:
@@ -167,9 +167,9 @@ class Overlay:
 def _merged(
     read: Any, overlay: list[tuple[Any, StoredDocument | None]], descending: bool
 ) -> Iterator[tuple[Any, StoredDocument]]:
-    """What the database has and what waits, in one order; what waits wins, and None hides.
+    """Rows of the database and waiting rows in one order; a waiting one has precedence, and None hides.
 
-    `read` returns the rows beyond a position, and the position to go on from or None.
+    `read` returns the rows after a position, and the position to continue from or None.
     """
     waiting = iter(overlay)
     next_waiting = next(waiting, None)
@@ -198,7 +198,7 @@ def _merged(
 T = TypeVar("T")
 
 OVERLAY_MAX: Final = 512
-"""With more unwritten changes than this, a scan writes them down first instead of merging them in."""
+"""With more unwritten changes than this, a scan writes them to the database first instead of merging them."""
 
 Change = tuple[dict[Any, Any], Any, Any, Any]
 """A table of the overlay, a key in it, its value before and its value after."""
@@ -215,10 +215,10 @@ class _Frame:
 
 
 class UnitOfWork(Overlay):
-    """Writes that wait, over one transaction.
+    """Waiting writes, over one transaction.
 
-    `write_completions` is called before a mutation works in the database itself: the caller that runs many mutations
-    in one transaction writes there how the earlier ones ended, so that the later ones do not find them unfinished.
+    `write_completions` is called before a mutation works in the database itself: a caller that runs many mutations in
+    one transaction then writes how the earlier ones ended, so that the later ones do not find them unfinished.
     """
 
     def __init__(self, transaction: Transaction, *, write_completions: Callable[[], None] | None = None) -> None:
@@ -231,9 +231,9 @@ class UnitOfWork(Overlay):
         self._names = count(1)
         self._guard = current_guard()
         self._refused: EvertickError | None = None
-        """What this transaction has met by itself: ends of earlier mutations that could not be written, a conflict."""
+        """An error of this transaction itself: ends of earlier mutations that could not be written, or a conflict."""
         self.touches = 0
-        """How often something was written, or the database itself was worked on."""
+        """How often something was written, or the database itself was used."""
 
     # -- frames
 
@@ -243,18 +243,18 @@ class UnitOfWork(Overlay):
         return len(self._frames)
 
     def begin(self) -> None:
-        """A mutation starts; `keep` or `undo_to` ends it."""
+        """Begin a mutation; `keep` or `undo_to` ends it."""
         self._frames.append(_Frame(len(self._log), len(self._jobs), self._successors))
 
     def keep(self) -> None:
-        """The innermost mutation succeeded: its writes belong to what surrounds it."""
+        """End the innermost mutation successfully: its writes belong to the surrounding one."""
         if self._frames[-1].savepoint is None:
             self._frames.pop()
         else:
             self._guard.run_inside(self._keep)
 
     def undo_to(self, depth: int) -> None:
-        """The mutations begun since there were `depth` failed: their writes never were."""
+        """Undo the mutations begun since there were `depth`: they failed."""
         self._guard.run_inside(self._undo_to, depth)
 
     def _keep(self) -> None:
@@ -276,7 +276,7 @@ class UnitOfWork(Overlay):
         del self._frames[depth:]
 
     def _take_back(self, mark: int) -> None:
-        """Undo the log's changes beyond `mark`, the last first. Done again after an error, it goes on where it was."""
+        """Undo the log's changes after `mark`, the last first. Repeated after an error, it continues where it was."""
         log = self._log
         while len(log) > mark:
             table, key, previous, _ = log[-1]
@@ -287,7 +287,7 @@ class UnitOfWork(Overlay):
             log.pop()
 
     def flush_to_db(self) -> Transaction:
-        """Make the database see everything, undoable frame by frame; returns the transaction to work on."""
+        """Write everything to the database, undoable frame by frame. Return the transaction to work on."""
         self._guard.run_inside(self._flush_to_db)
         return self._transaction
 
@@ -314,23 +314,23 @@ class UnitOfWork(Overlay):
         return self._transaction.connection
 
     def explain(self, error: BaseException) -> EvertickError | None:
-        """The error of ours that `error` stands for, or None if it is the function's own.
+        """Evertick's error for `error`; None if it is the function's own.
 
-        A function may raise an error of ours by itself; only what this transaction has met counts, also where the
-        function raised an error of its own because of it.
+        A function may itself raise an error of Evertick; only errors of this transaction count, also if the function
+        raised its own error because of one.
         """
         seen: set[int] = set()
         cause: BaseException | None = error
         while cause is not None and id(cause) not in seen:
             seen.add(id(cause))
-            ours = self._refused if cause is self._refused else self._transaction.explain(cause)
-            if ours is not None:
-                return ours
+            own_error = self._refused if cause is self._refused else self._transaction.explain(cause)
+            if own_error is not None:
+                return own_error
             cause = origin_of(cause)
         return None
 
     def check_usable(self) -> None:
-        """After the innermost mutation: raise if a statement of its own has left the transaction of no use."""
+        """Called after the innermost mutation: raise if its own statement has made the transaction unusable."""
         if self._frames[-1].savepoint is not None:
             try:
                 self._transaction.check_usable()
@@ -340,7 +340,7 @@ class UnitOfWork(Overlay):
                 raise
 
     def flush(self) -> None:
-        """Write everything down, at the end of the transaction."""
+        """Write everything to the database, at the end of the transaction."""
         self._write_down(len(self._log), len(self._jobs))
 
     # -- documents
@@ -369,24 +369,24 @@ class UnitOfWork(Overlay):
     # -- jobs
 
     def schedule(self, job: NewJob) -> None:
-        """Write a job, with everything else of this mutation or not at all."""
+        """Write a job, in the same transaction as all other writes of this mutation."""
         self.touches += 1
         self._jobs.append(job)
 
     def schedule_successor(self, job: NewJob) -> None:
-        """Write a job under the key of the job that runs: after that one's end, because a key is held by one job.
+        """Write a job under the key of the running job: after that one's end, because only one job can have a key.
 
-        It replaces the successor that held the key before.
+        It replaces an earlier successor with the key.
         """
         self.touches += 1
         self._successors = (*(other for other in self._successors if other.key != job.key), job)
 
     def successor(self, key: str) -> NewJob | None:
-        """The job that will hold `key` when the running one has ended."""
+        """The job that will have `key` when the running one has ended; None if there is none."""
         return next((job for job in self._successors if job.key == key), None)
 
     def take_successors(self) -> tuple[NewJob, ...]:
-        """Successors whose time has come: the ends of the mutations that scheduled them are written."""
+        """Remove and return the successors of mutations whose ends are written."""
         taken, self._successors = self._successors, ()
         for frame in self._frames:
             frame.successors = ()
@@ -404,7 +404,7 @@ class UnitOfWork(Overlay):
             self.flush_to_db()
 
     def _write_down(self, log_end: int, jobs_end: int) -> None:
-        """Write the log's beginning to the database; what comes after it keeps waiting."""
+        """Write the beginning of the log to the database; the rest keeps waiting."""
         if log_end:
             self._write_changes(log_end)
         if jobs_end:
@@ -437,10 +437,9 @@ class UnitOfWork(Overlay):
 class FunctionUnit:
     """The unit of work as one function sees it: open while the function runs, closed from then on.
 
-    A function can leave behind what still holds its context: a generator that the garbage collector ends inside the
-    next mutation, a thread, a variable of the module. Through this view nothing of that reads or writes any more,
-    although the unit itself lives on: a batch of mutations shares one. Every method raises Misuse once the function has
-    ended.
+    A function can leave behind objects that refer to its context: a generator that the garbage collector ends inside
+    the next mutation, a thread, a variable of the module. This view keeps them from reading or writing, although the
+    unit itself is still open: a batch of mutations shares one. Every method raises Misuse once the function has ended.
     """
 
     __slots__ = ("_before", "_cursors", "_is_over", "_unit")
@@ -452,22 +451,22 @@ class FunctionUnit:
         self._cursors: WeakSet[Any] | None = None  # most functions have none
 
     def close_with_it(self, cursor: Any) -> None:
-        """Close a cursor of the driver's when the function has ended.
+        """Close a cursor of the driver when the function has ended.
 
-        A statement that is half read, and kept alive by a variable or a traceback, would go on in the transactions of
-        the functions that follow on this connection.
+        A variable or a traceback can keep a half-read statement alive. It would continue in the transactions of later
+        functions on this connection.
         """
         if self._cursors is None:
             self._cursors = WeakSet()
         self._cursors.add(cursor)
 
     def close(self) -> None:
-        """The function has ended."""
+        """Close the view: the function has ended."""
         self._is_over = True
         if self._cursors is None:
             return
         for cursor in list(self._cursors):
-            with suppress(Exception):  # a thread that the function left behind uses it at this very moment
+            with suppress(Exception):  # a thread that the function left behind may be using it now
                 cursor.close()
 
     @property
@@ -479,11 +478,11 @@ class FunctionUnit:
 
     @property
     def touches(self) -> int:
-        """How often the function has written something, or worked on the database itself."""
+        """How often the function has written something, or used the database itself."""
         return self.unit.touches - self._before
 
     def flush_to_db(self) -> Transaction:
-        """Make the database see everything, undoable frame by frame; returns the transaction to work on."""
+        """Write everything to the database, undoable frame by frame. Return the transaction to work on."""
         return self.unit.flush_to_db()
 
     @property
@@ -518,17 +517,17 @@ class FunctionUnit:
     def scan_table(
         self, tenant: TenantId, prefix: str, *, after: str | None, descending: bool, page: int = PAGE
     ) -> Iterator[StoredDocument]:
-        """Documents of a table by creation time, each as it is in its turn."""
+        """Documents of a table by creation time, each in its current state."""
         return self._while_open(self.unit.scan_table(tenant, prefix, after=after, descending=descending, page=page))
 
     def scan_index(
         self, part: IndexPart, *, after: IndexPosition | None, page: int = PAGE
     ) -> Iterator[tuple[bytes, StoredDocument]]:
-        """Documents in index order, each as it is in its turn."""
+        """Documents in index order, each in its current state."""
         return self._while_open(self.unit.scan_index(part, after=after, page=page))
 
     def schedule(self, job: NewJob) -> None:
-        """Write a job, with everything else of this mutation or not at all."""
+        """Write a job, in the same transaction as all other writes of this mutation."""
         self.unit.schedule(job)
 
     def schedule_successor(self, job: NewJob) -> None:
@@ -536,7 +535,7 @@ class FunctionUnit:
         self.unit.schedule_successor(job)
 
     def successor(self, key: str) -> NewJob | None:
-        """The job that will hold `key` when the running one has ended."""
+        """The job that will have `key` when the running one has ended; None if there is none."""
         return self.unit.successor(key)
 
     def _while_open(self, found: Iterator[T]) -> Iterator[T]:

@@ -13,7 +13,7 @@ class Workers(Driver):
     """The processes that run jobs, and their leases."""
 
     def register_worker(self, worker: Worker) -> None:
-        """A process starts to run jobs."""
+        """Store a worker that starts to run jobs."""
         self._run(
             "register_worker",
             {
@@ -31,19 +31,19 @@ class Workers(Driver):
         )
 
     def renew_lease(self, worker_id: WorkerId, *, leased_until: Instant) -> bool:
-        """The worker lives. False once its lease was taken away: then it must stop at once."""
+        """Renew a worker's lease. Return False if it was taken away: then the worker must stop at once."""
         return self._run("renew_lease", {"id": worker_id, "leased_until": leased_until}) == 1
 
     def remove_worker(self, worker_id: WorkerId) -> None:
-        """The worker is gone."""
+        """Remove a worker."""
         self._run("remove_worker", {"id": worker_id})
 
     def expired_workers(self, now: Instant, *, limit: int) -> list[Worker]:
-        """Workers whose lease ran out, the longest dead first, locked against other reapers. For `write` only."""
+        """Workers whose lease has expired, the longest dead first, locked against other reapers. For `write` only."""
         return [_worker(row) for row in self._fetch("expired_workers", {"now": now, "limit": limit})]
 
     def holders_without_row(self) -> list[WorkerId]:
-        """Identities that hold jobs but are no workers any more: they claimed while they were being reaped."""
+        """Identities that have claimed jobs but are no workers any more: they claimed while they were being reaped."""
         return [r[0] for r in self._fetch("holders_without_row", {})]
 
     def list_workers(self) -> list[Worker]:
@@ -51,9 +51,9 @@ class Workers(Driver):
         return [_worker(row) for row in self._fetch("list_workers", {})]
 
     def workers_alive(self, now: Instant, *, among: Sequence[Worker] | None = None) -> list[Worker]:
-        """Those that run: their lease holds or, on a SQLite file, a process holds the engine's lock.
+        """The live workers: their lease is valid or, on a SQLite file, a process has the engine's lock.
 
-        `among` are the workers that `list_workers` has returned, where they were read already.
+        `among` are the workers that `list_workers` has returned, if they were read already.
         """
         return [worker for worker in (self.list_workers() if among is None else among) if worker.leased_until > now]
 

@@ -54,7 +54,7 @@ class Workflows(Driver):
             self._run_many("insert_runs", RUN_COLUMNS, list(runs))
 
     def get_runs(self, ids: Collection[JobId]) -> Mapping[JobId, RunRecord]:
-        """The records of runs; those that do not exist are left out."""
+        """The records of runs; those that do not exist are omitted."""
         return {row[0]: RunRecord(*row) for row in self._fetch("get_runs", {"runs": json.dumps(sorted(ids))})}
 
     def save_runs(self, runs: Sequence[RunRecord]) -> None:
@@ -63,7 +63,7 @@ class Workflows(Driver):
             self._run_many("save_runs", SAVED_COLUMNS, [(run.generation, run.progress, run.id) for run in runs])
 
     def save_attributes(self, attributes: Mapping[JobId, tuple[TenantId, str]]) -> None:
-        """Write the attributes of runs that have records, as JSON text, and by what lists find the runs."""
+        """Write the attributes of runs that have records, as JSON text, and the rows by which lists find the runs."""
         if not attributes:
             return
         self._run("delete_attributes", {"runs": json.dumps(sorted(attributes))})
@@ -77,40 +77,40 @@ class Workflows(Driver):
             self._run_many("insert_attributes", ATTRIBUTE_COLUMNS, rows)
 
     def is_run(self, run_id: JobId, *, tenant: TenantId) -> bool:
-        """Whether a job of a tenant is the run of a workflow that has begun and has not ended."""
+        """Whether a job of a tenant is a workflow run that has begun and has not ended."""
         return bool(self._fetch("is_run", {"run_id": run_id, "tenant": tenant}))
 
     def runs_begun(self, ids: Sequence[JobId], *, tenant: TenantId) -> set[JobId]:
-        """Which of many jobs `is_run` holds of."""
+        """Which of many jobs are runs as in `is_run`."""
         rows = self._fetch("runs_begun", {"ids": json.dumps(list(ids)), "tenant": tenant}) if ids else []
         return {row[0] for row in rows}
 
     def pause_run(self, run_id: JobId, *, tenant: TenantId) -> bool:
-        """Let an unfinished run go on no more; returns whether it was not paused. One that a worker has is parked as
+        """Pause an unfinished run. Return whether it was not paused. A run that a worker has claimed is parked as
         paused.
         """
         return bool(self._fetch("pause_run", {"id": run_id, "tenant": tenant}))
 
     def resume_run(self, run_id: JobId, *, tenant: TenantId, now: Instant) -> bool:
-        """Let a paused run go on when it is due; returns whether it was paused."""
+        """Let a paused run continue when it is due. Return whether it was paused."""
         resumed = bool(self._fetch("resume_run", {"id": run_id, "tenant": tenant, "now": now}))
         if resumed:
             self.hints.add(DUE[FunctionKind.WORKFLOW])
         return resumed
 
     def release_key(self, job_id: JobId, *, tenant: TenantId) -> None:
-        """Take its key from a run or an action that has not ended: what replaces it may have the key meanwhile."""
+        """Take its key from a run or an action that has not ended, so that its replacement can have the key."""
         self._fetch("release_key", {"id": job_id, "tenant": tenant})
 
     def shown_runs(self, ids: Collection[JobId]) -> tuple[Mapping[JobId, RunRecord], set[JobId]]:
-        """The records of runs, as `get_runs`, and those of the runs that are paused."""
+        """The records of runs, as `get_runs`, and which of them are paused."""
         rows = self._fetch("shown_runs", {"runs": json.dumps(sorted(ids))}) if ids else []
         records = {row[0]: RunRecord(*row[2:]) for row in rows if row[2] is not None}
         return records, {row[0] for row in rows if row[1]}
 
     def park_runs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId, now: Instant) -> set[JobId]:
-        """Make claimed runs pending again, due as the ends say; returns those that the worker still held. A run that
-        was paused meanwhile stays paused.
+        """Make claimed runs pending again, due as the ends say. Return those that were still claimed. A run that was
+        paused meanwhile stays paused.
         """
         if not ends:
             return set()
@@ -136,12 +136,12 @@ class Workflows(Driver):
             self._run_many("append_journal", JOURNAL_COLUMNS, [_journal_values(entry) for entry in entries])
 
     def copy_journal(self, run: tuple[JobId, int], to_run: JobId, *, rows: int) -> None:
-        """Begin the journal of another run with the first `rows` rows of a run's (id and generation)."""
+        """Begin the journal of another run with the first `rows` rows of a run's journal (id and generation)."""
         run_id, generation = run
         self._run("copy_journal", {"run_id": run_id, "generation": generation, "to_run": to_run, "rows": rows})
 
     def drop_generations(self, runs: Collection[tuple[JobId, int]], *, limit: int) -> None:
-        """Remove at most `limit` rows of the generations that runs had before these."""
+        """Remove at most `limit` rows of the earlier generations of these runs."""
         if runs:
             given = json.dumps([{"run_id": run_id, "generation": generation} for run_id, generation in sorted(runs)])
             self._run("drop_generations", {"runs": given, "limit": limit})
@@ -151,16 +151,16 @@ class Workflows(Driver):
         return self._journals("load_journals", runs)
 
     def journal_tails(self, runs: Collection[tuple[JobId, int]], *, rows: int) -> Mapping[JobId, list[JournalRow]]:
-        """As `load_journals`, the newest `rows` of each journal; what steps returned or raised is left out."""
+        """The newest `rows` of each journal, as `load_journals`, without what steps returned or raised."""
         return self._journals("journal_tails", runs, rows=rows)
 
     def send_messages(self, messages: Sequence[NewMessage], *, now: Instant) -> set[JobId]:
-        """Send messages to runs, and make those due that wait. Returns the runs reached: they exist and have not ended.
+        """Send messages to runs, and make waiting ones due. Return the runs reached: they exist and have not ended.
 
-        A message whose key the run was sent before changes nothing.
+        A message with a key that the run has received before changes nothing.
         """
         runs = json.dumps(sorted({message.run_id for message in messages}))
-        # The jobs first: their locks give each run's messages the order of their ids, and hold back who parks it.
+        # The jobs first: their locks order each run's messages by their ids, and delay workers that park it.
         reached = {row[0] for row in self._fetch("reach_runs", {"runs": runs, "now": now})}
         sent = [(*_message_values(message), now) for message in messages if message.run_id in reached]
         if sent:
@@ -169,35 +169,35 @@ class Workflows(Driver):
         return reached
 
     def waiting_messages(self, ids: Collection[JobId]) -> list[Message]:
-        """What was sent to runs and not taken yet, in the order in which it was sent."""
+        """Messages that were sent to runs and not taken yet, in order."""
         rows = self._fetch("waiting_messages", {"runs": json.dumps(sorted(ids))})
         rows.sort(key=itemgetter(0))
         return [Message(r[0], r[1], MessageKind(r[2]), r[3], r[4], _outcome(r[5], r[6]), r[7]) for r in rows]
 
     def waiting_size(self, run_id: JobId, *, limit: int) -> tuple[int, int]:
-        """How many messages a run has not taken, and the characters of their values; `limit` of them are looked at."""
+        """How many messages a run has not taken, and the characters of their values; reads `limit` of them."""
         [row] = self._fetch("waiting_size", {"run_id": run_id, "limit": limit})
         return int(row[0]), int(row[1])
 
     def waiting_events(self, run_id: JobId, *, limit: int) -> tuple[int, list[SentEvent]]:
-        """How many events were sent to a run and not taken, and the first `limit` of them."""
+        """How many events a run has not taken, and the first `limit` of them."""
         rows = self._fetch("waiting_events", {"run_id": run_id, "limit": limit})
         return (rows[0][6] if rows else 0), [_sent_event(row) for row in rows]
 
     def events_named(self, run_id: JobId, name: str, *, limit: int) -> list[SentEvent]:
-        """The first `limit` events of a name that were sent to a run and not taken."""
+        """The first `limit` events of a name that a run has not taken."""
         rows = self._fetch("events_named", {"run_id": run_id, "name": name, "limit": limit})
         return [_sent_event(row) for row in rows]
 
     def withdraw_event(self, run_id: JobId, event: SentEvent) -> str | None:
-        """Remove an event that was sent to a run; returns its value, or None if it does not wait any more."""
+        """Remove an event that was sent to a run. Return its value; None if it does not wait any more."""
         named = {"id": event.id, "run_id": run_id, "sent_at": event.sent_at}
         rows = self._fetch("withdraw_event", named)
         self.has_withdrawn = self.has_withdrawn or bool(rows)
         return (rows[0][0] or "null") if rows else None
 
     def move_events(self, run_id: JobId, to_run: JobId) -> None:
-        """Give the events that a run has not taken to another one, with their keys."""
+        """Move the events that a run has not taken to another one, with their keys."""
         self._run("move_events", {"run_id": run_id, "to_run": to_run})
 
     def take_messages(self, ids: Sequence[int], *, now: Instant) -> None:
@@ -211,7 +211,7 @@ class Workflows(Driver):
             self._run("drop_messages", {"messages": json.dumps(list(ids))})
 
     def wake_parked(self, parked: Sequence[Parked], *, now: Instant) -> None:
-        """Make those runs due that were sent something after what they had seen. Call it after they were parked."""
+        """Make runs due that were sent messages after those that they have seen. Call it after they were parked."""
         rows = json.dumps([{"run_id": each.run_id, "seen": each.seen} for each in sorted(parked)])
         if parked and self._run("wake_parked", {"rows": rows, "now": now}):
             self.hints.add(DUE[FunctionKind.WORKFLOW])
@@ -219,14 +219,14 @@ class Workflows(Driver):
     def _journals(
         self, statement: str, runs: Collection[tuple[JobId, int]], **how: int
     ) -> Mapping[JobId, list[JournalRow]]:
-        if not runs:  # PostgreSQL may read the whole of a small table for it, and so conflict with all who write to it
+        if not runs:  # PostgreSQL may read a whole small table for it, and so conflict with all its writers
             return {}
         given = json.dumps([{"run_id": run_id, "generation": generation} for run_id, generation in sorted(runs)])
         journals: dict[JobId, list[JournalRow]] = {run_id: [] for run_id, _ in runs}
         for run_id, *values in self._fetch(statement, {"runs": given, **how}):
             journals[run_id].append(_journal_row(values))
         for journal in journals.values():
-            journal.sort(key=attrgetter("position"))  # it mostly is: the statement reads it from the primary key
+            journal.sort(key=attrgetter("position"))  # usually it is: the statement reads it from the primary key
         return journals
 
 
@@ -290,7 +290,7 @@ _STATUS: Final = {status.value: status for status in WorkflowStatus}
 
 
 class WorkflowTypes(Driver):
-    """What the contract `Workflows` says of workflow types."""
+    """The status of workflow types."""
 
     def workflow_types(self, names: Collection[str] | None = None) -> Mapping[str, WorkflowType]:
         """The workflows that were given a status, by name; of `names`, or all of them in the order of their names."""

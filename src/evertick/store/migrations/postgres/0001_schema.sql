@@ -4,31 +4,31 @@
 -- all newer rows where it expects to meet a few of the wanted ones soon.
 
 
--- Jobs: what is to be done, what is done, and what belongs to both.
+-- Jobs: unfinished and finished ones, and their attempts, arguments and logs.
 
--- What is to be done. A job that ends moves to `history`. Rows are updated twice in their lives, so pages keep room
--- and vacuum comes early.
+-- Unfinished jobs. A job that ends moves to `history`. Rows are updated twice in their lives, so pages keep free
+-- space and vacuum runs early.
 create table jobs (
     id           text     collate "C" not null primary key,
     tenant       text     collate "C" not null,
     kind         text     collate "C" not null,
     name         text     collate "C" not null,
-    -- Empty if it is longer than a kilobyte: then it is in `bodies`.
+    -- Empty if they are longer than a kilobyte: then they are in `bodies`.
     args         text     not null,
     state        text     collate "C" not null,
     requested_at bigint   not null,
-    -- When it may run; `requested_at` is when it was to run first.
+    -- When it may run; `requested_at` is when it was first scheduled to run.
     due_at       bigint   not null,
     created_at   bigint   not null,
-    -- Attempts begun; those of them that failed; and those whose worker died.
+    -- The number of attempts; how many failed; and how many lost their worker.
     attempt      integer  not null default 0,
     failures     integer  not null default 0,
     crashes      integer  not null default 0,
-    -- Who runs it. A claimed job belongs to (worker_id, attempt).
+    -- The worker that runs it. A claimed job belongs to (worker_id, attempt).
     worker_id    text     collate "C",
     -- The job that scheduled it.
     parent_id    text     collate "C",
-    -- What names at most one unfinished job of its tenant.
+    -- At most one unfinished job of its tenant has this key.
     key          text     collate "C",
     retry        text,
     on_complete  text,
@@ -41,7 +41,7 @@ create table jobs (
     pool         text     collate "C",
     -- Of one function in one pool, computed from both (queue_of in base/ids.py): a worker reads only what it can run.
     queue        bigint   not null default 0,
-    -- Where a pending job stands: waiting (for its time), ready, suspect (its workers died), paused, or held (its limit
+    -- The stage of a pending job: waiting (for its time), ready, suspect (its workers died), paused, or held (its limit
     -- key is full).
     stage        text     collate "C" not null default 'waiting',
     priority     smallint not null default 0,
@@ -51,7 +51,7 @@ create table jobs (
     size         integer  not null default 0,
     started_at   bigint,
     schedule_id  text     collate "C",
-    -- Of which its pool runs some at a time, such as a customer.
+    -- Such as a customer: its pool runs a limited number of jobs with one key at a time.
     limit_key    text     collate "C",
     -- The trace context of the transaction that scheduled it; null unless traced.
     trace        text     collate "C"
@@ -62,15 +62,15 @@ create table jobs (
     autovacuum_analyze_scale_factor = 0.05
 );
 
--- What a worker holds, for when it dies.
+-- The claimed jobs of a worker, for when it dies.
 create index jobs_running on jobs (worker_id, id) where state = 'in_progress';
--- A key names at most one unfinished job.
+-- At most one unfinished job has a key.
 create unique index jobs_key on jobs (tenant, key) where key is not null and state in ('pending', 'in_progress');
--- What may run.
+-- Ready jobs.
 create index jobs_ready on jobs (queue, tenant, rank, id) where state = 'pending' and stage = 'ready';
--- What waits for its time.
+-- Jobs that wait for their time.
 create index jobs_waiting on jobs (due_at, id) where state = 'pending' and stage = 'waiting';
--- What its workers did not survive; mostly empty.
+-- Suspects; mostly empty.
 create index jobs_suspect on jobs (due_at, id) where state = 'pending' and stage = 'suspect';
 -- Lists of unfinished jobs, and how many a tenant has and how large they are, for its quotas. Lists of all functions are
 -- read function by function.
@@ -121,7 +121,7 @@ create table history (
     retry        text,
     on_complete  text,
     limit_key    text     collate "C",
-    -- As which job it runs again.
+    -- The job as which it runs again.
     retried_as   text     collate "C"
 );
 
@@ -130,7 +130,7 @@ create index history_by_state on history (tenant, state, (id || ''));
 create index history_by_name on history (tenant, name, state, (id || ''));
 create index history_by_schedule on history (tenant, schedule_id, state, (id || '')) where schedule_id is not null;
 create index history_by_parent on history (tenant, parent_id, state, (id || '')) where parent_id is not null;
--- What retention may remove.
+-- Rows for the pruner.
 create index history_completed on history (completed_at);
 create index history_by_key on history (tenant, key, state, (id || '')) where key is not null;
 -- Failed jobs by the time when they failed, and those that were not run again.
@@ -200,7 +200,7 @@ create table job_count_changes (
     retried    bigint not null default 0
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
--- What mutations that were called with an idempotency key have returned.
+-- The results of mutations that were called with an idempotency key.
 create table calls (
     tenant      text   collate "C" not null,
     key         text   collate "C" not null,
@@ -223,7 +223,7 @@ create table workers (
     leased_until bigint  not null,
     host         text    not null,
     pid          integer not null,
-    -- Of which app and release a worker is, and which functions and pools it serves.
+    -- The app and release of a worker, and the functions and pools that it serves.
     app          text    not null default '',
     release      text    not null default '',
     serves       text,
@@ -241,13 +241,13 @@ create table activity (
     -- A function, whose rows are for ten minutes each; or empty for all functions, whose rows are for a minute each.
     name     text   collate "C" not null,
     at       bigint not null,
-    -- The worker that wrote it: so no two meet in a row.
+    -- The worker that wrote it: so no two write the same row.
     source   text   collate "C" not null,
     ended    bigint not null,
     failed   bigint not null,
     canceled bigint not null,
     retried  bigint not null,
-    -- How many came how late, and took how long: numbers by bucket, as JSON. Null for those of one function.
+    -- The spreads of lateness and duration: numbers by bucket, as JSON. Null for those of one function.
     late     text   collate "C",
     took     text   collate "C",
     primary key (tenant, name, at, source)
@@ -262,13 +262,13 @@ create table pool_activity (
     pool     text   collate "C" not null,
     -- When the ten minutes of a row begin.
     at       bigint not null,
-    -- The worker that wrote it: so no two meet in a row.
+    -- The worker that wrote it: so no two write the same row.
     source   text   collate "C" not null,
     ended    bigint not null,
     failed   bigint not null,
     canceled bigint not null,
     retried  bigint not null,
-    -- How many came how late: numbers by bucket, as JSON.
+    -- The spread of lateness: numbers by bucket, as JSON.
     late     text   collate "C",
     primary key (tenant, pool, at, source)
 );
@@ -278,16 +278,16 @@ create index pool_activity_at on pool_activity (at);
 
 -- Limits.
 
--- What each pool may run. Only pools with a limit have a row.
+-- The limits of each pool. Only pools with a limit have a row.
 create table pool_limits (
     pool              text   collate "C" not null primary key,
     running           bigint,
     per_tenant        bigint,
     starts_per_minute bigint,
     paused            bigint not null default 0,
-    -- Up to when the starts so far have used the rate, in microseconds since the epoch.
+    -- The instant up to which the rate is used, in microseconds since the epoch.
     used_until_us     bigint not null default 0,
-    -- What code has declared for the pool.
+    -- The declaration of the pool in code.
     declared          text,
     -- How many jobs of one limit key.
     per_key           bigint,
@@ -295,7 +295,7 @@ create table pool_limits (
     note              text   not null default ''
 );
 
--- What each tenant may use. Only tenants with a limit have a row.
+-- The limits of each tenant. Only tenants with a limit have a row.
 create table tenant_limits (
     tenant            text   collate "C" not null primary key,
     running           bigint,
@@ -303,14 +303,14 @@ create table tenant_limits (
     jobs              bigint,
     argument_bytes    bigint,
     schedules         bigint,
-    -- Up to when the starts so far have used the rate, in microseconds since the epoch.
+    -- The instant up to which the rate is used, in microseconds since the epoch.
     used_until_us     bigint not null default 0
 );
 
 
 -- Documents of the app.
 
--- What programs keep with `ctx.db`. Pages keep room: a changed document that stays on its page touches no index, where
+-- The documents of `ctx.db`. Pages keep free space: a changed document that stays on its page touches no index, where
 -- it would conflict with readers of its neighbours.
 create table documents (
     tenant text collate "C" not null,
@@ -350,7 +350,7 @@ create table schedules (
     status       text     collate "C" not null,
     note         text     collate "C" not null,
     memo         text     collate "C" not null,
-    -- Up to where its times are judged, when it is to be evaluated next, and when it starts next.
+    -- Up to where its times are judged, its next evaluation, and its next start.
     seen_until   bigint   not null,
     wake_at      bigint,
     next_at      bigint,
@@ -361,19 +361,19 @@ create table schedules (
     revision     bigint   not null,
     created_at   bigint   not null,
     updated_at   bigint   not null,
-    -- In which format the row is written: code that does not know a newer one leaves the row to code that does.
+    -- The format of the row: code that does not know a newer one leaves the row to code that does.
     format       smallint not null default 1,
     time_zone    text     collate "C",
     -- Whether the run that ended last failed.
     failing      smallint not null default 0,
     -- Whether the last start came late.
     late         smallint not null default 0,
-    -- When it was last decided that a time of it was missed.
+    -- When a time of it was last found missed.
     missed_at    bigint,
     primary key (tenant, id)
 );
 
--- What is to be evaluated next. Schedules without a wake-up are not in it.
+-- Due schedules. Those without a wake-up are not in it.
 create index schedules_wake on schedules (wake_at, tenant, id) where wake_at is not null;
 -- Lists by next time, those without one last, and by last time, with what their filters ask.
 create index schedules_by_next on schedules (
@@ -411,7 +411,7 @@ create table open_occurrences (
     primary key (tenant, schedule_id, nominal_at, origin, request)
 );
 
--- The oldest runs of a schedule, and what waits, in order.
+-- The oldest runs and the waiting occurrences of a schedule, in order.
 create index open_occurrences_in_order on open_occurrences (tenant, schedule_id, waits, position);
 
 -- The ledger: each nominal time with its outcome and the reason for it.
@@ -434,7 +434,7 @@ create table occurrences (
     primary key (tenant, schedule_id, nominal_at, origin, request)
 );
 
--- What retention may remove.
+-- Rows for the pruner.
 create index occurrences_decided on occurrences (decided_at);
 -- The ledger of all schedules by time, and by reason.
 create index occurrences_in_order on occurrences (tenant, nominal_at, (schedule_id || ''));
@@ -467,7 +467,7 @@ create table schedule_history (
     actor       text   collate "C" not null,
     action      text   collate "C" not null,
     detail      text   collate "C" not null,
-    -- One that is created under the id of a deleted schedule goes on counting.
+    -- A schedule with the id of a deleted one continues its version.
     version     bigint
 );
 
@@ -478,7 +478,7 @@ create index schedule_history_newest on schedule_history (tenant, id);
 
 -- Workflows.
 
--- What runs of workflows have beside their jobs.
+-- The records of workflow runs, in addition to their jobs.
 create table workflow_runs (
     run_id         text    collate "C" not null primary key,
     seed           text    not null,
@@ -511,8 +511,8 @@ create table workflow_journal (
     primary key (run_id, generation, position)
 );
 
--- What runs are sent. Rows that were taken stay as long as the run, so that their keys are known.
--- Ids of one run's messages grow for the same reason.
+-- Messages to runs. Rows that were taken stay as long as the run, so that their keys are known.
+-- Ids of one run's messages increase for the same reason.
 create table workflow_inbox (
     id       bigint  generated always as identity primary key,
     run_id   text    collate "C" not null,
@@ -524,7 +524,7 @@ create table workflow_inbox (
     key      text    collate "C",
     sent_at  bigint  not null,
     taken_at bigint,
-    -- Who sent an event.
+    -- The sender of an event.
     sender   text    collate "C"
 );
 
@@ -533,7 +533,7 @@ create unique index workflow_inbox_key on workflow_inbox (run_id, key) where key
 -- For deleting. An expression, so that it is not read instead of workflow_inbox_waiting.
 create index workflow_inbox_run on workflow_inbox ((run_id || ''));
 
--- By what lists find runs: a row for each attribute. A value is JSON text.
+-- The attributes by which lists find runs: a row for each. A value is JSON text.
 create table workflow_attributes (
     tenant text collate "C" not null,
     name   text collate "C" not null,
@@ -572,11 +572,11 @@ create table access_tokens (
 
 create index access_tokens_by_tenant on access_tokens (tenant, id);
 
--- What was changed by whom.
+-- The audit log: what was changed by whom.
 create table audit_log (
     -- Begins with the time, so ids are in the order of changes.
     id      text   collate "C" not null primary key,
-    -- Null for what concerns no single tenant, such as a pool.
+    -- Null for changes that concern no single tenant, such as those of a pool.
     tenant  text   collate "C",
     at      bigint not null,
     actor   text   collate "C" not null,
@@ -602,7 +602,7 @@ create table saved_views (
     updated_at bigint not null
 );
 
--- No two views of an owner are called the same.
+-- The names of an owner's views are different.
 create unique index saved_views_by_name on saved_views (tenant, page, owner, name);
 
 
@@ -639,7 +639,7 @@ create table script_versions (
     primary key (tenant, script, version)
 );
 
--- What runs of scripts used. Of an attempt whose instance died there is no row; `deaths` of the next one counts it.
+-- The usage of script runs. An attempt whose instance died has no row; `deaths` of the next one counts it.
 create table script_runs (
     job_id      text     collate "C" not null,
     -- 0 is a test of a script, which has no job.
@@ -676,14 +676,14 @@ create index script_runs_by_time on script_runs (tenant, ended_at, started, cpu_
 create index script_runs_by_schedule on script_runs (tenant, schedule_id, ended_at) where schedule_id is not null;
 create index script_runs_at on script_runs (ended_at);
 
--- What tenants may use.
+-- The limits of tenants.
 create table script_plans (
     tenant text collate "C" not null primary key,
     -- The limits that differ from those of the app, as JSON.
     limits text collate "C" not null
 );
 
--- What scripts keep.
+-- Values of scripts.
 create table script_values (
     tenant     text   collate "C" not null,
     key        text   collate "C" not null,
@@ -693,19 +693,19 @@ create table script_values (
 );
 
 
--- Gateways: processes elsewhere that own crons. What is kept of their crons is a copy, never the truth.
+-- Gateways: other processes that own crons. The stored crons are a copy; the gateway's own are authoritative.
 
 create table gateways (
     id            text   collate "C" not null primary key,
     tenant        text   collate "C" not null,
     name          text   collate "C" not null,
-    -- SHA-256 of what the gateway proves itself with, and of the one before, which is valid until `old_until`.
+    -- SHA-256 of the gateway's secret, and of the one before, which is valid until `old_until`.
     secret        text   collate "C" not null,
     old_secret    text   collate "C",
     old_until     bigint not null,
-    -- The number of the token with which the platform proves itself; the token is derived from it.
+    -- The number of the token with which the platform authenticates; the token is derived from it.
     generation    bigint not null,
-    -- Whether the gateway is to ask for a new secret and a new token.
+    -- Whether the gateway must request a new secret and a new token.
     rotates       bigint not null,
     -- Where the platform reaches it; null if the gateway dials out.
     url           text   collate "C",
@@ -721,7 +721,7 @@ create table gateways (
     commands      text   collate "C" not null,
     registered_at bigint not null,
     last_seen_at  bigint not null,
-    -- The digest of its crons as the gateway says, and that of the copy; empty before the first.
+    -- The digest of its crons from the gateway, and that of the copy; empty before the first.
     digest        text   collate "C" not null,
     copied_digest text   collate "C" not null,
     copied_at     bigint,
@@ -741,20 +741,20 @@ create table gateway_crons (
     tenant      text   collate "C" not null,
     gateway_id  text   collate "C" not null,
     cron_id     text   collate "C" not null,
-    -- The cron as the gateway gave it, as JSON.
+    -- The cron as received from the gateway, as JSON.
     item        text   collate "C" not null,
     enabled     bigint not null,
     last_status text   collate "C",
     -- The next time; the greatest number if there is none.
     next_run_at bigint not null,
-    -- When it was not there any more.
+    -- When it was removed at the gateway.
     removed_at  bigint,
     primary key (gateway_id, cron_id)
 );
 
 create index gateway_crons_by_time on gateway_crons (tenant, next_run_at, gateway_id, cron_id);
 
--- With which gateways register, as SHA-256.
+-- Tokens with which gateways register, as SHA-256.
 create table gateway_join_tokens (
     hash       text   collate "C" not null primary key,
     tenant     text   collate "C" not null,

@@ -2,30 +2,30 @@
 -- Times are milliseconds since the epoch, UTC. Texts that a program reads as a record are JSON (`base/records/stored.py`).
 
 
--- Jobs: what is to be done, what is done, and what belongs to both.
+-- Jobs: unfinished and finished ones, and their attempts, arguments and logs.
 
--- What is to be done. A job that ends moves to `history`.
+-- Unfinished jobs. A job that ends moves to `history`.
 create table jobs (
     id           text    not null primary key,
     tenant       text    not null,
     kind         text    not null,
     name         text    not null,
-    -- Empty if it is longer than a kilobyte: then it is in `bodies`.
+    -- Empty if they are longer than a kilobyte: then they are in `bodies`.
     args         text    not null,
     state        text    not null,
     requested_at integer not null,
-    -- When it may run; `requested_at` is when it was to run first.
+    -- When it may run; `requested_at` is when it was first scheduled to run.
     due_at       integer not null,
     created_at   integer not null,
-    -- Attempts begun; those of them that failed; and those whose worker died.
+    -- The number of attempts; how many failed; and how many lost their worker.
     attempt      integer not null default 0,
     failures     integer not null default 0,
     crashes      integer not null default 0,
-    -- Who runs it. A claimed job belongs to (worker_id, attempt).
+    -- The worker that runs it. A claimed job belongs to (worker_id, attempt).
     worker_id    text,
     -- The job that scheduled it.
     parent_id    text,
-    -- What names at most one unfinished job of its tenant.
+    -- At most one unfinished job of its tenant has this key.
     key          text,
     retry        text,
     on_complete  text,
@@ -38,7 +38,7 @@ create table jobs (
     pool         text,
     -- Of one function in one pool, computed from both (queue_of in base/ids.py): a worker reads only what it can run.
     queue        integer not null default 0,
-    -- Where a pending job stands: waiting (for its time), ready, suspect (its workers died), paused, or held (its limit
+    -- The stage of a pending job: waiting (for its time), ready, suspect (its workers died), paused, or held (its limit
     -- key is full).
     stage        text    not null default 'waiting',
     priority     integer not null default 0,
@@ -48,21 +48,21 @@ create table jobs (
     size         integer not null default 0,
     started_at   integer,
     schedule_id  text,
-    -- Of which its pool runs some at a time, such as a customer.
+    -- Such as a customer: its pool runs a limited number of jobs with one key at a time.
     limit_key    text,
     -- The trace context of the transaction that scheduled it; null unless traced.
     trace        text
 ) without rowid, strict;
 
--- What a worker holds, for when it dies.
+-- The claimed jobs of a worker, for when it dies.
 create index jobs_running on jobs (worker_id) where state = 'in_progress';
--- A key names at most one unfinished job.
+-- At most one unfinished job has a key.
 create unique index jobs_key on jobs (tenant, key) where key is not null and state in ('pending', 'in_progress');
--- What may run. The size is read for each candidate, so the index has it.
+-- Ready jobs. The size is read for each candidate, so the index has it.
 create index jobs_ready on jobs (queue, tenant, rank, id, size) where state = 'pending' and stage = 'ready';
--- What waits for its time.
+-- Jobs that wait for their time.
 create index jobs_waiting on jobs (due_at, id) where state = 'pending' and stage = 'waiting';
--- What its workers did not survive; mostly empty.
+-- Suspects; mostly empty.
 create index jobs_suspect on jobs (due_at, id) where state = 'pending' and stage = 'suspect';
 -- Lists of unfinished jobs, and how many a tenant has and how large they are, for its quotas. Lists of all functions are
 -- read function by function.
@@ -113,7 +113,7 @@ create table history (
     retry        text,
     on_complete  text,
     limit_key    text,
-    -- As which job it runs again.
+    -- The job as which it runs again.
     retried_as   text
 ) without rowid, strict;
 
@@ -122,7 +122,7 @@ create index history_by_state on history (tenant, state, id);
 create index history_by_name on history (tenant, name, state, id);
 create index history_by_schedule on history (tenant, schedule_id, state, id) where schedule_id is not null;
 create index history_by_parent on history (tenant, parent_id, state, id) where parent_id is not null;
--- What retention may remove.
+-- Rows for the pruner.
 create index history_completed on history (completed_at);
 create index history_by_key on history (tenant, key, state, id) where key is not null;
 -- Failed jobs by the time when they failed, and those that were not run again.
@@ -180,7 +180,7 @@ create table job_counts (
 create index job_counts_empty on job_counts (tenant)
  where unfinished = 0 and success = 0 and failed = 0 and canceled = 0;
 
--- What mutations that were called with an idempotency key have returned.
+-- The results of mutations that were called with an idempotency key.
 create table calls (
     tenant      text    not null,
     key         text    not null,
@@ -203,7 +203,7 @@ create table workers (
     leased_until integer not null,
     host         text    not null,
     pid          integer not null,
-    -- Of which app and release a worker is, and which functions and pools it serves.
+    -- The app and release of a worker, and the functions and pools that it serves.
     app          text    not null default '',
     release      text    not null default '',
     serves       text,
@@ -221,13 +221,13 @@ create table activity (
     -- A function, whose rows are for ten minutes each; or empty for all functions, whose rows are for a minute each.
     name     text    not null,
     at       integer not null,
-    -- The worker that wrote it: so no two meet in a row.
+    -- The worker that wrote it: so no two write the same row.
     source   text    not null,
     ended    integer not null,
     failed   integer not null,
     canceled integer not null,
     retried  integer not null,
-    -- How many came how late, and took how long: numbers by bucket, as JSON. Null for those of one function.
+    -- The spreads of lateness and duration: numbers by bucket, as JSON. Null for those of one function.
     late     text,
     took     text,
     primary key (tenant, name, at, source)
@@ -242,13 +242,13 @@ create table pool_activity (
     pool     text    not null,
     -- When the ten minutes of a row begin.
     at       integer not null,
-    -- The worker that wrote it: so no two meet in a row.
+    -- The worker that wrote it: so no two write the same row.
     source   text    not null,
     ended    integer not null,
     failed   integer not null,
     canceled integer not null,
     retried  integer not null,
-    -- How many came how late: numbers by bucket, as JSON.
+    -- The spread of lateness: numbers by bucket, as JSON.
     late     text,
     primary key (tenant, pool, at, source)
 ) without rowid, strict;
@@ -258,16 +258,16 @@ create index pool_activity_at on pool_activity (at);
 
 -- Limits.
 
--- What each pool may run. Only pools with a limit have a row.
+-- The limits of each pool. Only pools with a limit have a row.
 create table pool_limits (
     pool              text    not null primary key,
     running           integer,
     per_tenant        integer,
     starts_per_minute integer,
     paused            integer not null default 0,
-    -- Up to when the starts so far have used the rate, in microseconds since the epoch.
+    -- The instant up to which the rate is used, in microseconds since the epoch.
     used_until_us     integer not null default 0,
-    -- What code has declared for the pool.
+    -- The declaration of the pool in code.
     declared          text,
     -- How many jobs of one limit key.
     per_key           integer,
@@ -275,7 +275,7 @@ create table pool_limits (
     note              text    not null default ''
 ) strict;
 
--- What each tenant may use. Only tenants with a limit have a row.
+-- The limits of each tenant. Only tenants with a limit have a row.
 create table tenant_limits (
     tenant            text    not null primary key,
     running           integer,
@@ -283,14 +283,14 @@ create table tenant_limits (
     jobs              integer,
     argument_bytes    integer,
     schedules         integer,
-    -- Up to when the starts so far have used the rate, in microseconds since the epoch.
+    -- The instant up to which the rate is used, in microseconds since the epoch.
     used_until_us     integer not null default 0
 ) strict;
 
 
 -- Documents of the app.
 
--- What programs keep with `ctx.db`.
+-- The documents of `ctx.db`.
 create table documents (
     tenant text not null,
     id     text not null,
@@ -329,7 +329,7 @@ create table schedules (
     status       text    not null,
     note         text    not null,
     memo         text    not null,
-    -- Up to where its times are judged, when it is to be evaluated next, and when it starts next.
+    -- Up to where its times are judged, its next evaluation, and its next start.
     seen_until   integer not null,
     wake_at      integer,
     next_at      integer,
@@ -340,19 +340,19 @@ create table schedules (
     revision     integer not null,
     created_at   integer not null,
     updated_at   integer not null,
-    -- In which format the row is written: code that does not know a newer one leaves the row to code that does.
+    -- The format of the row: code that does not know a newer one leaves the row to code that does.
     format       integer not null default 1,
     time_zone    text,
     -- Whether the run that ended last failed.
     failing      integer not null default 0,
     -- Whether the last start came late.
     late         integer not null default 0,
-    -- When it was last decided that a time of it was missed.
+    -- When a time of it was last found missed.
     missed_at    integer,
     primary key (tenant, id)
 ) without rowid, strict;
 
--- What is to be evaluated next. Schedules without a wake-up are not in it.
+-- Due schedules. Those without a wake-up are not in it.
 create index schedules_wake on schedules (wake_at, tenant, id) where wake_at is not null;
 -- Lists by next time, those without one last, and by last time, with what their filters ask.
 create index schedules_by_next on schedules (
@@ -367,7 +367,7 @@ create index schedules_missed on schedules (tenant, missed_at, id) where missed_
 create index schedules_in_order on schedules (
     tenant, id, kind, status, function, time_zone, failing, late, missed_at, next_at
 );
--- SQLite reads the row for each column that an index lacks, also for one whose value its condition says.
+-- SQLite reads the row for each column that an index lacks, also if the condition of the index fixes its value.
 create index schedules_paused on schedules (tenant, status, id) where status = 'paused';
 create index schedules_failing on schedules (tenant, failing, id) where failing = 1;
 create index schedules_late on schedules (tenant, late, id) where late = 1;
@@ -390,7 +390,7 @@ create table open_occurrences (
     primary key (tenant, schedule_id, nominal_at, origin, request)
 ) without rowid, strict;
 
--- The oldest runs of a schedule, and what waits, in order.
+-- The oldest runs and the waiting occurrences of a schedule, in order.
 create index open_occurrences_in_order on open_occurrences (tenant, schedule_id, waits, position);
 
 -- The ledger: each nominal time with its outcome and the reason for it.
@@ -413,7 +413,7 @@ create table occurrences (
     primary key (tenant, schedule_id, nominal_at, origin, request)
 ) without rowid, strict;
 
--- What retention may remove.
+-- Rows for the pruner.
 create index occurrences_decided on occurrences (decided_at);
 -- The ledger of all schedules by time, and by reason.
 create index occurrences_in_order on occurrences (tenant, nominal_at, schedule_id);
@@ -444,7 +444,7 @@ create table schedule_history (
     actor       text    not null,
     action      text    not null,
     detail      text    not null,
-    -- One that is created under the id of a deleted schedule goes on counting.
+    -- A schedule with the id of a deleted one continues its version.
     version     integer
 ) without rowid, strict;
 
@@ -455,7 +455,7 @@ create index schedule_history_newest on schedule_history (tenant, id);
 
 -- Workflows.
 
--- What runs of workflows have beside their jobs.
+-- The records of workflow runs, in addition to their jobs.
 create table workflow_runs (
     run_id         text    not null primary key,
     seed           text    not null,
@@ -488,8 +488,8 @@ create table workflow_journal (
     primary key (run_id, generation, position)
 ) without rowid, strict;
 
--- What runs are sent. Rows that were taken stay as long as the run, so that their keys are known.
--- Ids of one run's messages grow for the same reason.
+-- Messages to runs. Rows that were taken stay as long as the run, so that their keys are known.
+-- Ids of one run's messages increase for the same reason.
 create table workflow_inbox (
     id       integer not null primary key,
     run_id   text    not null,
@@ -501,7 +501,7 @@ create table workflow_inbox (
     key      text,
     sent_at  integer not null,
     taken_at integer,
-    -- Who sent an event.
+    -- The sender of an event.
     sender   text
 ) strict;
 
@@ -509,7 +509,7 @@ create index workflow_inbox_waiting on workflow_inbox (run_id, id) where taken_a
 create unique index workflow_inbox_key on workflow_inbox (run_id, key) where key is not null;
 create index workflow_inbox_run on workflow_inbox (run_id);
 
--- By what lists find runs: a row for each attribute. A value is JSON text.
+-- The attributes by which lists find runs: a row for each. A value is JSON text.
 create table workflow_attributes (
     tenant text not null,
     name   text not null,
@@ -548,11 +548,11 @@ create table access_tokens (
 
 create index access_tokens_by_tenant on access_tokens (tenant, id);
 
--- What was changed by whom.
+-- The audit log: what was changed by whom.
 create table audit_log (
     -- Begins with the time, so ids are in the order of changes.
     id      text    not null primary key,
-    -- Null for what concerns no single tenant, such as a pool.
+    -- Null for changes that concern no single tenant, such as those of a pool.
     tenant  text,
     at      integer not null,
     actor   text    not null,
@@ -578,7 +578,7 @@ create table saved_views (
     updated_at integer not null
 ) without rowid, strict;
 
--- No two views of an owner are called the same.
+-- The names of an owner's views are different.
 create unique index saved_views_by_name on saved_views (tenant, page, owner, name);
 
 
@@ -615,7 +615,7 @@ create table script_versions (
     primary key (tenant, script, version)
 ) strict;
 
--- What runs of scripts used. Of an attempt whose instance died there is no row; `deaths` of the next one counts it.
+-- The usage of script runs. An attempt whose instance died has no row; `deaths` of the next one counts it.
 create table script_runs (
     job_id      text    not null,
     -- 0 is a test of a script, which has no job.
@@ -652,14 +652,14 @@ create index script_runs_by_time on script_runs (tenant, ended_at, started, cpu_
 create index script_runs_by_schedule on script_runs (tenant, schedule_id, ended_at) where schedule_id is not null;
 create index script_runs_at on script_runs (ended_at);
 
--- What tenants may use.
+-- The limits of tenants.
 create table script_plans (
     tenant text not null primary key,
     -- The limits that differ from those of the app, as JSON.
     limits text not null
 ) without rowid, strict;
 
--- What scripts keep.
+-- Values of scripts.
 create table script_values (
     tenant     text    not null,
     key        text    not null,
@@ -669,19 +669,19 @@ create table script_values (
 ) without rowid, strict;
 
 
--- Gateways: processes elsewhere that own crons. What is kept of their crons is a copy, never the truth.
+-- Gateways: other processes that own crons. The stored crons are a copy; the gateway's own are authoritative.
 
 create table gateways (
     id            text    not null primary key,
     tenant        text    not null,
     name          text    not null,
-    -- SHA-256 of what the gateway proves itself with, and of the one before, which is valid until `old_until`.
+    -- SHA-256 of the gateway's secret, and of the one before, which is valid until `old_until`.
     secret        text    not null,
     old_secret    text,
     old_until     integer not null,
-    -- The number of the token with which the platform proves itself; the token is derived from it.
+    -- The number of the token with which the platform authenticates; the token is derived from it.
     generation    integer not null,
-    -- Whether the gateway is to ask for a new secret and a new token.
+    -- Whether the gateway must request a new secret and a new token.
     rotates       integer not null,
     -- Where the platform reaches it; null if the gateway dials out.
     url           text,
@@ -697,7 +697,7 @@ create table gateways (
     commands      text    not null,
     registered_at integer not null,
     last_seen_at  integer not null,
-    -- The digest of its crons as the gateway says, and that of the copy; empty before the first.
+    -- The digest of its crons from the gateway, and that of the copy; empty before the first.
     digest        text    not null,
     copied_digest text    not null,
     copied_at     integer,
@@ -717,20 +717,20 @@ create table gateway_crons (
     tenant      text    not null,
     gateway_id  text    not null,
     cron_id     text    not null,
-    -- The cron as the gateway gave it, as JSON.
+    -- The cron as received from the gateway, as JSON.
     item        text    not null,
     enabled     integer not null,
     last_status text,
     -- The next time; the greatest number if there is none.
     next_run_at integer not null,
-    -- When it was not there any more.
+    -- When it was removed at the gateway.
     removed_at  integer,
     primary key (gateway_id, cron_id)
 ) without rowid, strict;
 
 create index gateway_crons_by_time on gateway_crons (tenant, next_run_at, gateway_id, cron_id);
 
--- With which gateways register, as SHA-256.
+-- Tokens with which gateways register, as SHA-256.
 create table gateway_join_tokens (
     hash       text    not null primary key,
     tenant     text    not null,
