@@ -5,13 +5,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from evertick import ActionCtx, App, MutationCtx, Retry
+from evertick import ActionCtx, App, MutationCtx, Retry, Step
 from evertick.engine.jobs import claims
 from evertick.engine.jobs.mutations import BATCHES_IN_A_ROW
 from evertick.engine.runtime.settings import Settings
-from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
+from evertick.functions import JobState
+from evertick.rules.jobs.lifecycle import CRASHES_MAX, SUSPECT_CRASHES
 from evertick.testing import World
 from evertick.testing.loop import JumpingLoop
+from evertick.workflows import RunState
 from tests.app.engine import SharedStore, run_for, worker_of
 
 app = App("suspects")
@@ -112,6 +114,63 @@ def test_a_worker_that_stops_while_a_suspect_waits_leaves_it_to_the_next(world: 
     world.restart()
 
     assert notes(world) == ["first begins", "suspect"]
+
+
+@pytest.mark.parametrize("killers", [1, 2])
+def test_workflow_runs_are_not_held_while_a_suspect_mutation_kills_its_worker(killers: int) -> None:
+    """A crash is counted for all that the worker holds: an innocent run would be quarantined with the mutation."""
+    deadly = App("deadly")
+
+    @deadly.mutation
+    def kill(ctx: MutationCtx) -> None: ...
+
+    @deadly.mutation
+    def step_of_run(ctx: MutationCtx) -> None: ...
+
+    @deadly.workflow
+    async def innocent(step: Step) -> None:
+        await step.run(step_of_run)
+
+    with World(deadly) as world:
+        world.crash_before_commit(kill, times=killers * CRASHES_MAX)
+        killed = [deadly.scheduler.enqueue(kill) for _ in range(killers)]
+        runs = [deadly.workflows.start(innocent) for _ in range(5)]
+        for _ in range(killers * CRASHES_MAX + 1):
+            world.advance(1)
+            world.restart()
+
+        assert {world.job(job_id).crashes for job_id in killed} == {CRASHES_MAX}
+        assert {deadly.workflows.get(run_id).state for run_id in runs} == {RunState.SUCCESS}
+        assert max(world.job(run_id).crashes for run_id in runs) <= SUSPECT_CRASHES
+
+
+def test_a_suspect_mutation_and_a_suspect_run_take_turns() -> None:
+    """Each pauses the loop of the other. Actions and other jobs continue when both have run."""
+    both = App("both")
+
+    @both.mutation
+    def kill(ctx: MutationCtx) -> None:
+        ctx.db.insert("done", {"what": "mutation"})
+
+    @both.workflow
+    async def dies(step: Step) -> None:
+        await step.run(kill)
+
+    @both.action
+    async def after(ctx: ActionCtx) -> None: ...
+
+    with World(both) as world:
+        world.crash_before_commit(kill, times=2 * SUSPECT_CRASHES)
+        jobs = [both.scheduler.enqueue(kill), both.workflows.start(dies)]
+        for _ in range(2 * SUSPECT_CRASHES + 1):
+            world.advance(1)
+            world.restart()
+        jobs.append(both.scheduler.enqueue(after))
+        world.advance(5)
+
+        assert sorted(world.job(job_id).crashes for job_id in jobs) == [0, SUSPECT_CRASHES, 2 * SUSPECT_CRASHES]
+        assert [world.job(job_id).state for job_id in jobs] == [JobState.SUCCESS] * 3
+        assert len(world.query("done")) == 2
 
 
 def test_a_suspect_mutation_is_not_passed_by_while_batches_are_full(monkeypatch: pytest.MonkeyPatch) -> None:

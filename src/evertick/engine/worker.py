@@ -46,9 +46,12 @@ class Worker:
         self.registration = Registration(deps, make_heartbeat, on_lost=self._cancel_actions, on_renewed=self.poke)
         worker_id = self.registration.current_id
         self.actions = ActionLoop(deps, worker_id=worker_id)
+        mutations = MutationLoop(deps, worker_id=worker_id, actions=self.actions)
+        workflows = WorkflowLoop(deps, worker_id=worker_id, actions=self.actions)
+        mutations.exclude(workflows)
         self._claiming: list[Loop] = [
-            MutationLoop(deps, worker_id=worker_id, actions=self.actions),
-            WorkflowLoop(deps, worker_id=worker_id, actions=self.actions),
+            mutations,
+            workflows,
             self.actions,
             Evaluator(deps, targets=targets),
             CancellationLoop(deps, self.actions),

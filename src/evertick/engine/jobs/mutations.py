@@ -7,8 +7,10 @@ Batches run one after another, because concurrent batches conflict. But on Postg
 few jobs are served together with one that has many, their new jobs do not wait for its batch but run concurrently.
 
 When a worker dies, a crash is counted for every job that it held. So a mutation during which too many workers have died
-(a *suspect*) runs alone: no other mutation is held, and no action runs in this process. While a suspect waits, the
-action loop starts nothing new, so the wait is limited to the running actions. Other mutations continue meanwhile.
+(a *suspect*) runs alone: no other mutation and no workflow run is held, and no action runs in this process. While a
+suspect waits, the other loops start nothing new, so the wait is limited to what they run. Other mutations continue
+meanwhile. Workflow runs are the same: the loop of mutations and that of workflows pause each other. If both have a
+suspect, one of them gives way: a paused loop resumes those that it has paused itself.
 """
 
 import asyncio
@@ -55,8 +57,13 @@ class MutationLoop(Loop):
     def __init__(self, deps: EngineDeps, *, worker_id: Callable[[], WorkerId | None], actions: ActionLoop) -> None:
         super().__init__(deps, poll_ms=deps.settings.poll // MILLISECOND)
         self._worker_id = worker_id
-        self._actions = actions
-        self._actions.on_idle.append(self.poke)
+        self._others: list[ActionLoop | MutationLoop] = []
+        """The loops that are paused while a suspect runs here."""
+        self._exclude(actions)
+        self._paused_by: set[str] = set()
+        self._in_round = False
+        self.on_idle: list[Callable[[], object]] = []
+        """Called when a pause was requested and nothing is held any more."""
         self._claims = Claims(deps, self.kind)
         self._batches = BatchRunner(deps)
         self._separate: dict[asyncio.Task[Any], list[Claim]] = {}
@@ -86,9 +93,55 @@ class MutationLoop(Loop):
             for task in self._separate:
                 task.cancel()
 
+    def exclude(self, other: "MutationLoop") -> None:
+        """Let neither loop hold anything while a suspect runs in the other one."""
+        self._exclude(other)
+        other._exclude(self)
+
+    def _exclude(self, other: "ActionLoop | MutationLoop") -> None:
+        self._others.append(other)
+        other.on_idle.append(self.poke)
+
+    def pause(self, by: str) -> bool:
+        """Claim nothing until the same caller calls `resume`. Return whether nothing is held. If not, `on_idle` is
+        called later.
+        """
+        self._paused_by.add(by)
+        return not (self._in_round or self._separate)
+
+    def resume(self, by: str) -> None:
+        """End the pause of this caller."""
+        if by in self._paused_by:
+            self._paused_by.remove(by)
+            self.poke()
+
     async def round(self) -> Instant | None:
         """Claim a batch of due mutations, run them and write their ends; then a suspect, if it may run."""
         self._forget_ended()
+        if self._paused_by:
+            self._let_others_run()  # one of them may be paused from here, and wait for this loop as this one for it
+            self._notify_if_idle()
+            return None  # the end of the pause pokes this loop
+        self._in_round = True
+        try:
+            return await self._claim_and_run_all()
+        finally:
+            self._in_round = False
+            self._notify_if_idle()
+
+    def _notify_if_idle(self) -> None:
+        if self._paused_by and not self._separate:
+            for callback in self.on_idle:
+                callback()
+
+    def _let_others_run(self) -> None:
+        """End the pauses that a suspect needed."""
+        if self._suspect_waits:
+            self._suspect_waits = False
+            for other in self._others:
+                other.resume(self.name)
+
+    async def _claim_and_run_all(self) -> Instant | None:
         worker_id = self._worker_id()
         if worker_id is None:
             return None  # the next registration pokes this loop
@@ -100,12 +153,12 @@ class MutationLoop(Loop):
         claimed = await self._run_due(worker_id)
         if claimed.suspect_is_due is None:
             return claimed.next_due_at
-        waited, self._suspect_waits = self._suspect_waits, claimed.suspect_is_due
         if not claimed.suspect_is_due:
-            if waited:
-                self._actions.resume(self.name)
+            self._let_others_run()
             return claimed.next_due_at
-        if not self._actions.pause(self.name) or self._separate:
+        self._suspect_waits = True
+        are_idle = [other.pause(self.name) for other in self._others]
+        if not all(are_idle) or self._separate:
             check_at = Instant(self._deps.clock.now() + STILL_WAITING_MS)
             return check_at if claimed.next_due_at is None else min(claimed.next_due_at, check_at)
         await self._run_suspect(worker_id)
@@ -181,8 +234,11 @@ class MutationLoop(Loop):
         return self._may_claim(worker_id) and self._size.is_filled(claimed.claims, self._deps.clock.now())
 
     def _may_claim(self, worker_id: WorkerId) -> bool:
-        """Whether the lease is valid. Jobs claimed after it is lost are taken away at once, and a crash is counted."""
-        return not self.stopping and worker_id == self._worker_id()
+        """Whether more may be claimed in this round: the lease is valid, and no other loop has a suspect.
+
+        Jobs that are claimed after the lease is lost are taken away at once, and a crash is counted.
+        """
+        return not self.stopping and not self._paused_by and worker_id == self._worker_id()
 
     async def _claim(self, worker_id: WorkerId, runs: list[Claim], *, newcomers: bool = False) -> Claimed:
         with self._claims.watching():
