@@ -55,6 +55,13 @@ def test_it_logs_how_many_functions_it_serves_as_lists_of_workers_show_them(fold
     assert logged == len(listed["functions"]) == 3
 
 
+def test_a_worker_without_functions_says_what_to_import(migrated: Path, start: Start) -> None:
+    (migrated / "app.py").write_text("from evertick import App\napp = App('chat')\n")
+    worker = start("worker")
+
+    worker.wait_for("the app chat has no functions: import the modules that register them in its file")
+
+
 @pytest.mark.long
 def test_a_keyboard_interrupt_that_an_action_raises_is_its_failure_and_does_not_end_the_worker(
     migrated: Path, start: Start

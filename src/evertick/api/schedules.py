@@ -382,7 +382,7 @@ class ScheduleCountsView(Schema):
 
 
 class ScheduleDay(Schema):
-    """A day of a schedule, by its own clock: how its times ended, in the words of strips, and the first to come."""
+    """A day of a schedule, in its time zone: how many of its times had which outcome, and the next time."""
 
     day: date
     endings: Mapping[str, int]

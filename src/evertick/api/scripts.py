@@ -210,7 +210,7 @@ class ScriptPlanView(Schema):
 
     @property
     def warning(self) -> str:
-        """Which schedules no longer fit, for people; empty if all do."""
+        """A sentence about the schedules that break the limits of the plan; empty if there are none."""
         if not self.misfits:
             return ""
         seconds = f"{self.limits['interval_ms'] / SECOND_MS:g} s"

@@ -298,7 +298,7 @@ def say_stopping(drain_ms: int, *, now: bool) -> None:
 
 
 class Served(Protocol):
-    """The part of an app that is needed to serve it."""
+    """An app whose worker this module runs."""
 
     settings: Settings
 

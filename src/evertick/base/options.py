@@ -196,7 +196,8 @@ def some(values: Mapping[str, Any]) -> dict[str, Any]:
 def check_names(known: Iterable[str], values: Mapping[str, Any], where: str) -> None:
     """Raise Misuse for an option that `where` does not have."""
     if unknown := values.keys() - set(known):
-        raise Misuse(f"{where} takes no option {', '.join(sorted(unknown))}; the options are {', '.join(known)}")
+        cure = "; arguments of its function are given with do=fn.with_args(...)" if "args" in unknown else ""
+        raise Misuse(f"{where} takes no option {', '.join(sorted(unknown))}; the options are {', '.join(known)}{cure}")
 
 
 def duration_within(value: float | timedelta, name: str, least_ms: int, most_ms: int) -> int:

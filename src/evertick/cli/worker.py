@@ -121,10 +121,15 @@ def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
                 health.append(HealthServer(*flags.health, live=state.live, ready=state.ready, metrics=metrics))
             if flags.supervised is not None:
                 Supervised(flags.supervised).runs(lambda: stopper.requests.ask("supervisor"))
+            functions = len(served_by(app.functions))
             _logger.info(
                 "evertick %s runs the jobs of %s", __version__, app.name,
-                extra={"app": app.name, "database": shown_url(store.url), "functions": len(served_by(app.functions))},
+                extra={"app": app.name, "database": shown_url(store.url), "functions": functions},
             )  # fmt: skip
+            if not functions:
+                _logger.warning(
+                    "the app %s has no functions: import the modules that register them in its file", app.name
+                )
 
         with descriptors_kept(store.url):
             at_once = serve(app, stopper, drain_ms=drain_ms, pools=flags.pools, started=started)

@@ -145,15 +145,15 @@ else:
 
 
 class _Part(_Property, Generic[S]):
-    """A group of a client, for which it sends what belongs to a tenant, or to all."""
+    """An attribute of a client: a group of operations on the data of its tenant, or of all tenants."""
 
-    def __init__(self, group: Callable[[Any, Any, Any], S], requests: type[Requests], words: str) -> None:
+    def __init__(self, group: Callable[[Any, Any, Any], S], requests: type[Requests]) -> None:
         def made(client: Any) -> S:
             home = ROOT if requests in _OF_ALL else client._home
             return group(requests(home), client._send, client._send)
 
         super().__init__(made)  # type: ignore[call-arg]
-        self.__doc__ = words
+        self.__doc__ = group.__doc__
 
     if TYPE_CHECKING:
 
@@ -244,19 +244,19 @@ class Client(_Client):
         found: Sequence[FunctionView] = self._send(functions_call(self._home))
         return found
 
-    jobs = _Part(Jobs, Requests, "Jobs; as `app.jobs`.")
-    scheduler = _Part(Scheduler, ScheduleJobs, "Functions that run later; as `app.scheduler`.")
-    insight = _Part(Insight, InsightRequests, "How jobs and schedules do; as `app.insight`.")
-    data = _Part(Data, Requests, "Tables and documents; as `app.data`.")
-    views = _Part(Views, ViewRequests, "Lists as people want to see them again; as `app.views`.")
-    schedules = _Part(Schedules, ScheduleRequests, "Schedules; as `app.schedules`.")
-    scripts = _Part(Scripts, ScriptRequests, "Scripts of the tenant; as `app.scripts`.")
-    gateways = _Part(Gateways, GatewayRequests, "Gateways of the tenant and their crons; as `app.gateways`.")
-    workflows = _Part(Workflows, WorkflowRequests, "Runs of workflows; as `app.workflows`.")
-    tokens = _Part(Tokens, TokenRequests, "Tokens of the tenant.")
-    audit_log = _Part(AuditLog, AuditRequests, "What was changed of the tenant.")
-    pools = _Part(Pools, PoolRequests, "Pools; this needs a token of all tenants.")
-    tenants = _Part(Tenants, TenantRequests, "Limits of tenants; all but `get` need a token of all tenants.")
+    jobs = _Part(Jobs, Requests)
+    scheduler = _Part(Scheduler, ScheduleJobs)
+    insight = _Part(Insight, InsightRequests)
+    data = _Part(Data, Requests)
+    views = _Part(Views, ViewRequests)
+    schedules = _Part(Schedules, ScheduleRequests)
+    scripts = _Part(Scripts, ScriptRequests)
+    gateways = _Part(Gateways, GatewayRequests)
+    workflows = _Part(Workflows, WorkflowRequests)
+    tokens = _Part(Tokens, TokenRequests)
+    audit_log = _Part(AuditLog, AuditRequests)
+    pools = _Part(Pools, PoolRequests)
+    tenants = _Part(Tenants, TenantRequests)
 
 
 class AsyncClient(_Client):
@@ -324,19 +324,19 @@ class AsyncClient(_Client):
         found: Sequence[FunctionView] = await self._send(functions_call(self._home))
         return found
 
-    jobs = _Part(AsyncJobs, Requests, "As `Client.jobs`.")
-    scheduler = _Part(AsyncScheduler, ScheduleJobs, "As `Client.scheduler`.")
-    insight = _Part(AsyncInsight, InsightRequests, "As `Client.insight`.")
-    data = _Part(AsyncData, Requests, "As `Client.data`.")
-    views = _Part(AsyncViews, ViewRequests, "As `Client.views`.")
-    schedules = _Part(AsyncSchedules, ScheduleRequests, "As `Client.schedules`.")
-    scripts = _Part(AsyncScripts, ScriptRequests, "As `Client.scripts`.")
-    gateways = _Part(AsyncGateways, GatewayRequests, "As `Client.gateways`.")
-    workflows = _Part(AsyncWorkflows, WorkflowRequests, "As `Client.workflows`.")
-    tokens = _Part(AsyncTokens, TokenRequests, "As `Client.tokens`.")
-    audit_log = _Part(AsyncAuditLog, AuditRequests, "As `Client.audit_log`.")
-    pools = _Part(AsyncPools, PoolRequests, "As `Client.pools`.")
-    tenants = _Part(AsyncTenants, TenantRequests, "As `Client.tenants`.")
+    jobs = _Part(AsyncJobs, Requests)
+    scheduler = _Part(AsyncScheduler, ScheduleJobs)
+    insight = _Part(AsyncInsight, InsightRequests)
+    data = _Part(AsyncData, Requests)
+    views = _Part(AsyncViews, ViewRequests)
+    schedules = _Part(AsyncSchedules, ScheduleRequests)
+    scripts = _Part(AsyncScripts, ScriptRequests)
+    gateways = _Part(AsyncGateways, GatewayRequests)
+    workflows = _Part(AsyncWorkflows, WorkflowRequests)
+    tokens = _Part(AsyncTokens, TokenRequests)
+    audit_log = _Part(AsyncAuditLog, AuditRequests)
+    pools = _Part(AsyncPools, PoolRequests)
+    tenants = _Part(AsyncTenants, TenantRequests)
 
 
 def _as_it_is(found: Any) -> Any:

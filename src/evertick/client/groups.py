@@ -36,91 +36,91 @@ WAIT_S: Final = 30.0
 
 
 class Jobs(RemoteOperations, AnyJobs[Requests]):
-    """`client.jobs`."""
+    """Reads, counts, cancels, moves and retries jobs, as `app.jobs` does."""
 
 
 class AsyncJobs(RemoteOperations, AnyAsyncJobs[Requests]):
-    """`client.jobs`, awaited."""
+    """Reads, counts, cancels, moves and retries jobs, as `app.jobs` does; every call is awaited."""
 
 
 class Insight(Blocking[InsightRequests], InsightRequests):
-    """`client.insight`."""
+    """Reports how jobs and schedules are doing, as `app.insight` does."""
 
 
 class AsyncInsight(Awaited[InsightRequests], InsightRequests):
-    """`client.insight`, awaited."""
+    """Reports how jobs and schedules are doing, as `app.insight` does; every call is awaited."""
 
 
 class Data(RemoteOperations, AnyData[Requests]):
-    """`client.data`."""
+    """Reads tables and documents, as `app.data` does."""
 
 
 class AsyncData(RemoteOperations, AnyAsyncData[Requests]):
-    """`client.data`, awaited."""
+    """Reads tables and documents, as `app.data` does; every call is awaited."""
 
 
 class Views(Blocking[ViewRequests], ViewRequests):
-    """`client.views`."""
+    """Saves filtered lists for people, as `app.views` does."""
 
 
 class AsyncViews(Awaited[ViewRequests], ViewRequests):
-    """`client.views`, awaited."""
+    """Saves filtered lists for people, as `app.views` does; every call is awaited."""
 
 
 class Schedules(Blocking[ScheduleRequests], ScheduleRequests):
-    """`client.schedules`."""
+    """Creates, changes, explains and runs schedules, as `app.schedules` does."""
 
 
 class AsyncSchedules(Awaited[ScheduleRequests], ScheduleRequests):
-    """`client.schedules`, awaited."""
+    """Creates, changes, explains and runs schedules, as `app.schedules` does; every call is awaited."""
 
 
 class Scripts(Blocking[ScriptRequests], ScriptRequests):
-    """`client.scripts`."""
+    """Publishes, tests and runs scripts of the tenant, as `app.scripts` does."""
 
 
 class AsyncScripts(Awaited[ScriptRequests], ScriptRequests):
-    """`client.scripts`, awaited."""
+    """Publishes, tests and runs scripts of the tenant, as `app.scripts` does; every call is awaited."""
 
 
 class Gateways(Blocking[GatewayRequests], GatewayRequests):
-    """`client.gateways`."""
+    """Manages the tenant's gateways and their crons, as `app.gateways` does."""
 
 
 class AsyncGateways(Awaited[GatewayRequests], GatewayRequests):
-    """`client.gateways`, awaited."""
+    """Manages the tenant's gateways and their crons, as `app.gateways` does; every call is awaited."""
 
 
 class Pools(Blocking[PoolRequests], PoolRequests):
-    """`client.pools`."""
+    """Reads and changes the limits of pools; needs a token of all tenants."""
 
 
 class AsyncPools(Awaited[PoolRequests], PoolRequests):
-    """`client.pools`, awaited."""
+    """Reads and changes the limits of pools; needs a token of all tenants; every call is awaited."""
 
 
 class Tenants(Blocking[TenantRequests], TenantRequests):
-    """`client.tenants`."""
+    """Reads and changes the limits of tenants; all but `get` need a token of all tenants."""
 
 
 class AsyncTenants(Awaited[TenantRequests], TenantRequests):
-    """`client.tenants`, awaited."""
+    """Reads and changes the limits of tenants; all but `get` need a token of all tenants; every call is awaited."""
 
 
 class Tokens(Blocking[TokenRequests], TokenRequests):
-    """`client.tokens`."""
+    """Creates, lists, rotates and revokes tokens of the tenant."""
 
 
 class AsyncTokens(Awaited[TokenRequests], TokenRequests):
-    """`client.tokens`, awaited."""
+    """Creates, lists, rotates and revokes tokens of the tenant; every call is awaited."""
 
 
 class AuditLog(Blocking[AuditRequests], AuditRequests):
-    """`client.audit_log`."""
+    """Lists the changes to the tenant's data that were made over HTTP."""
 
 
 class AsyncAuditLog(Awaited[AuditRequests], AuditRequests):
-    """`client.audit_log`, awaited."""
+    """Lists the changes to the tenant's data that were made over HTTP; every call is awaited."""
 
 
 class _Sending:
@@ -147,7 +147,7 @@ class _Runs(_Sending, OperationGroup[WorkflowRequests]):
 
 
 class Scheduler(_Jobs, Blocking[ScheduleJobs]):
-    """`client.scheduler`: functions that run later."""
+    """Schedules functions to run later, as `app.scheduler` does."""
 
     @overload
     def run_after(
@@ -185,7 +185,7 @@ class Scheduler(_Jobs, Blocking[ScheduleJobs]):
 
 
 class AsyncScheduler(_Jobs, Awaited[ScheduleJobs]):
-    """`client.scheduler`, awaited."""
+    """Schedules functions to run later, as `app.scheduler` does; every call is awaited."""
 
     @overload
     async def run_after(
@@ -217,15 +217,15 @@ class AsyncScheduler(_Jobs, Awaited[ScheduleJobs]):
 
 
 class WorkflowTypes(Blocking[TypeRequests], TypeRequests):
-    """`client.workflows.types`."""
+    """Lists, pauses, deprecates and deletes workflows themselves."""
 
 
 class AsyncWorkflowTypes(Awaited[TypeRequests], TypeRequests):
-    """`client.workflows.types`, awaited."""
+    """Lists, pauses, deprecates and deletes workflows themselves; every call is awaited."""
 
 
 class Workflows(_Runs, Blocking[WorkflowRequests], RunRequests):
-    """`client.workflows`."""
+    """Starts, reads, signals and ends runs of workflows, as `app.workflows` does."""
 
     @property
     def types(self) -> WorkflowTypes:
@@ -257,7 +257,7 @@ class Workflows(_Runs, Blocking[WorkflowRequests], RunRequests):
 
 
 class AsyncWorkflows(_Runs, Awaited[WorkflowRequests], RunRequests):
-    """`client.workflows`, awaited."""
+    """Starts, reads, signals and ends runs of workflows, as `app.workflows` does; every call is awaited."""
 
     @property
     def types(self) -> AsyncWorkflowTypes:

@@ -45,7 +45,7 @@ _PORT: Final = re.compile(r":\d{1,5}$")
 
 
 class Rate:
-    """So many events in a time by each client, evenly spread or all at once: a bucket that fills up again."""
+    """Limits the events of each client with a token bucket: `most` at once, refilled within `per_s` seconds."""
 
     def __init__(self, most: float, per_s: float) -> None:
         self._most = most

@@ -40,6 +40,7 @@ from evertick.app.run.run import TransactionRun
 from evertick.base.errors import EvertickError, InvalidDelay, JobNotFound, LimitExceeded, Misuse
 from evertick.base.ids import JobId, TenantId, tenant_named
 from evertick.base.instants import DAY_MS, Instant, duration_ms, from_datetime, to_datetime, to_iso
+from evertick.base.options import shown
 from evertick.base.records.jobs import Job, JobFilter, JobState
 from evertick.engine.runtime.settings import Settings
 from evertick.rules.jobs.coverage import blocked
@@ -79,6 +80,8 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
 
         Raises InvalidDelay for a time without a time zone, Misuse if `crons` is not a bool.
         """
+        if app is not None and not isinstance(app, App):
+            raise Misuse(f"World takes an App, not {shown(app)}")
         if type(crons) is not bool:
             raise Misuse(f"crons= is True or False, not {crons!r}")
         start = _instant(at)

@@ -126,7 +126,7 @@ class SavedViewOperations:
 
 
 class SavedViews(Blocking[SavedViewOperations], SavedViewOperations):
-    """`app.views`: each call is its own transaction."""
+    """Saves filtered lists for people (`app.views`). Each call is its own transaction."""
 
 
 class AsyncSavedViews(Awaited[SavedViewOperations], SavedViewOperations):

@@ -197,7 +197,7 @@ class TokenOperations:
 
 
 class Tokens(Blocking[TokenOperations], TokenOperations):
-    """`app.tokens`: each call is its own transaction."""
+    """Creates, lists, rotates and revokes tokens of the HTTP API (`app.tokens`). Each call is its own transaction."""
 
 
 class AsyncTokens(Awaited[TokenOperations], TokenOperations):

@@ -128,7 +128,7 @@ class QueryCtx(_Context):
 
     @property
     def session(self) -> Any:
-        """A SQLAlchemy session on this transaction. A mutation's session is flushed when the function returns."""
+        """A SQLAlchemy session on this transaction. In a mutation it is flushed when the function returns."""
         if self._session is None:
             self._session = open_session(self._e.store, self._unit, refusal=self._refusal)
         return self._session

@@ -29,7 +29,7 @@ class AnyAsyncJobs(Awaited[O_co], JobOperations):
 
 
 class Jobs(AnyJobs[LocalJobOperations], LocalJobOperations):
-    """`app.jobs`: each call is a transaction of its own."""
+    """Reads, counts, cancels, moves and retries jobs (`app.jobs`). Each call is its own transaction."""
 
 
 class AsyncJobs(AnyAsyncJobs[LocalJobOperations], LocalJobOperations):

@@ -191,7 +191,7 @@ class PoolOperations:
 
 
 class Pools(Blocking[PoolOperations], PoolOperations):
-    """`app.pools`: each call is its own transaction."""
+    """Reads, changes and pauses pools (`app.pools`). Each call is its own transaction."""
 
 
 class AsyncPools(Awaited[PoolOperations], PoolOperations):

@@ -43,7 +43,10 @@ class TenantChanges:
 
 @dataclass(slots=True, eq=False, repr=False)
 class TenantOperations:
-    """Operations on tenants' limits, as work for a transaction. `on_change` is called after a change."""
+    """Reads and changes the limits of tenants. Each method returns the work that a transaction does.
+
+    `on_change` is called after a change.
+    """
 
     _on_change: Callable[[], object] = lambda: None
 
@@ -98,7 +101,7 @@ class TenantOperations:
 
 
 class Tenants(Blocking[TenantOperations], TenantOperations):
-    """`app.tenants`: each call is its own transaction."""
+    """Reads and changes the limits of tenants (`app.tenants`). Each call is its own transaction."""
 
 
 class AsyncTenants(Awaited[TenantOperations], TenantOperations):

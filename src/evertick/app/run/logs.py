@@ -29,15 +29,15 @@ class RunLog:
         self._write(logging.DEBUG, message, args)
 
     def info(self, message: str, *args: object) -> None:
-        """Write a line about normal operation."""
+        """Write a line of the level `info`."""
         self._write(logging.INFO, message, args)
 
     def warning(self, message: str, *args: object) -> None:
-        """Write a line about something unexpected."""
+        """Write a line of the level `warning`."""
         self._write(logging.WARNING, message, args)
 
     def error(self, message: str, *args: object) -> None:
-        """Write a line about a failure."""
+        """Write a line of the level `error`."""
         self._write(logging.ERROR, message, args)
 
     def _write(self, level: int, message: str, args: tuple[object, ...]) -> None:

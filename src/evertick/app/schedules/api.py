@@ -91,7 +91,7 @@ class _Changes(_Questions):
 
 
 class ScheduleReader(Blocking[ScheduleOperations], _Questions):
-    """`ctx.schedules` in a query: what may be read."""
+    """Reads, lists, counts and explains schedules: `ctx.schedules` in a query."""
 
 
 class Schedules(ScheduleReader, _Changes):

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from evertick.app.schedules.commands import ScheduleOperations
 
 
-# -- How occurrences ended, in the words of strips and calendars.
+# -- The outcomes of occurrences, as strips and calendars show them.
 
 
 def ending_word(ending: RunEnding) -> str:

@@ -97,7 +97,7 @@ def clock_change(zone: Zone, earlier: datetime, later: datetime) -> str:
 
 
 def endings(occurrences: Sequence[OccurrenceView]) -> list[str]:
-    """The outcomes of occurrences, for strips, oldest first; `occurrences` are newest first."""
+    """The outcomes of occurrences, which are newest first, as a strip shows them: the oldest first."""
     return [outcome_of(each) for each in reversed(occurrences)]
 
 

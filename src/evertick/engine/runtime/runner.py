@@ -20,7 +20,10 @@ from evertick.store.transaction.unit_of_work import UnitOfWork
 
 
 class Ran(NamedTuple):
-    """How a function ended, and the log lines of a mutation; those of an action are in `RunningAction.log`."""
+    """How a function ended. `logs` are the lines of a mutation, which are stored with its end.
+
+    The lines of an action are stored while it runs, so they are in `RunningAction.log`.
+    """
 
     outcome: Outcome
     logs: Sequence[LogLine] = ()

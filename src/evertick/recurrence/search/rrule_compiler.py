@@ -48,7 +48,7 @@ _TOUCHES_EVERY_YEAR: Final = {Frequency.YEARLY: 1, Frequency.MONTHLY: 12, Freque
 
 
 class RRuleDays:
-    """The matching days and times, year by year. Years with the same key have the same classes."""
+    """The matching days and times, year by year. Years with the same `key` have the same result."""
 
     __slots__ = (
         "_anchor", "_by_day", "_by_month", "_by_month_day", "_by_week_no", "_by_year_day", "_frequency", "_in_months",

@@ -45,19 +45,19 @@ class StepLog(Protocol):
     """
 
     def debug(self, message: str, *args: object) -> None:
-        """Write a line that only helps to find an error."""
+        """Write a line of the level `debug`."""
         ...
 
     def info(self, message: str, *args: object) -> None:
-        """Write a line about normal operation."""
+        """Write a line of the level `info`."""
         ...
 
     def warning(self, message: str, *args: object) -> None:
-        """Write a line about something unusual."""
+        """Write a line of the level `warning`."""
         ...
 
     def error(self, message: str, *args: object) -> None:
-        """Write a line about a failure."""
+        """Write a line of the level `error`."""
         ...
 
 

@@ -150,7 +150,7 @@ async def start_workflow(request: Request, caller: Called, new: NewRun, idempote
     """Start a run. With `Idempotency-Key` it is started once."""
     workflow = caller.function(new.function)
     if not isinstance(workflow, Workflow):
-        raise Misuse(f"{new.function} is no workflow; schedule it with POST .../jobs")
+        raise Misuse(f"{new.function} is no workflow: schedule it as a job (run_after, POST .../jobs)")
     workflows = caller.access.workflows.using(
         key=new.key, on_conflict=new.on_conflict, priority=new.priority, attributes=new.attributes
     )
