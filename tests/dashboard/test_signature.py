@@ -77,7 +77,7 @@ def test_each_type_has_its_field(app: App) -> None:
     fields = {each.name: each for each in signature(app, order).fields}
     assert {name: each.kind for name, each in fields.items()} == {
         "text": "text", "n": "integer", "x": "number", "yes": "bool", "size": "choice", "word": "choice",
-        "day": "date", "at": "datetime", "wait": "duration", "price": "number", "tags": "list", "facts": "json",
+        "day": "date", "at": "datetime", "wait": "duration", "price": "decimal", "tags": "list", "facts": "json",
         "either": "value", "to": "group", "maybe": "group", "node": "group", "odd": "value", "anything": "value",
         "note": "text",
     }  # fmt: skip

@@ -1,7 +1,6 @@
 """Decorators: `@app.query`, `@app.mutation` and `@app.action`, which register functions."""
 
 import inspect
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from evertick.rules.workflows.step import Step
 
 NAME_CHARS_MAX: Final = 500
-_logger: Final = logging.getLogger("evertick.jobs")
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -112,7 +110,9 @@ class Decorators:
         full = full_pool(self.name, pool.name)
         in_use = [each.name for each in self.functions if each.pool == full]
         if self._has_worker():
-            _logger.warning(
+            import logging  # here, because the import of an app goes without it
+
+            logging.getLogger("evertick.jobs").warning(
                 "pool %s is declared after the worker of this program has started: its limits are written by "
                 "app.sync_pools(), or at the next start of a worker", pool.name,
             )  # fmt: skip

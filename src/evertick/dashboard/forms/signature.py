@@ -54,6 +54,7 @@ WORDS: Final = {
     "secret": "text",
     "integer": "whole number",
     "number": "number",
+    "decimal": "decimal number",
     "bool": "true or false",
     "choice": "one of these",
     "date": "date",
@@ -198,7 +199,7 @@ def _kind(schema: Mapping[str, Any]) -> str:
     if which == "string":
         return FORMATS.get(schema.get("format", ""), "text")
     if {each.get("type") for each in schema.get("anyOf", ())} == {"number", "string"}:
-        return "number"  # Decimal: the model reads both
+        return "decimal"  # the model reads numbers and texts; texts keep all digits
     return TYPES.get(which or "", "value")
 
 
