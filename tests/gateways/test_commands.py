@@ -197,7 +197,9 @@ def test_bad_targets_are_refused_when_a_schedule_is_written(live_platform: Platf
     ):
         with pytest.raises(error, match=words):
             app.schedules.create("s", when="every hour", do=call)
-    for wrong in ({"offline": "wait"}, {"arguments": {"days": 7}}):
+    with pytest.raises(Misuse, match="after= takes text"):
+        gateways.list(after=7)  # type: ignore[arg-type]
+    for wrong in ({"offline": "wait"}, {"arguments": {"days": 7}}, {"arguments": 7}, {"arguments": "days=7"}):
         with pytest.raises(Misuse):
             gateways.command("edge-1", "hello", **wrong)  # type: ignore[arg-type]
     with pytest.raises(GatewayNotFound):

@@ -1,7 +1,7 @@
 """Scripts as customers write them: drafts, versions, tests, and clear words for what is wrong."""
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from evertick.base.errors import (
     AlreadyExists,
     InvalidArguments,
     InvalidScript,
+    Misuse,
     RegistrationError,
     ScriptInUse,
     ScriptNotFound,
@@ -242,4 +243,14 @@ def test_versions_and_inputs_that_no_script_has_are_refused(world: World, shop: 
     for value in (float("nan"), {"a": [float("inf")]}):
         with pytest.raises(InvalidArguments, match="input of the script"):
             scripts.start("script", value)
+    with pytest.raises(InvalidArguments, match="input of the script"):
+        scripts.test("script", timedelta(1))
+    for wrong in (b"x", 7, {}):
+        with pytest.raises(Misuse, match="source= takes text"):
+            scripts.check(wrong, language="javascript")  # type: ignore[arg-type]
+    with pytest.raises(Misuse, match="source= takes text"):
+        scripts.test("script", source=b"x")  # type: ignore[arg-type]
+    for names in ("script", [7]):
+        with pytest.raises(Misuse, match="names is a list of names of scripts"):
+            scripts.activity(names, since=datetime.now(UTC))
     assert not scripts.runs()

@@ -29,11 +29,12 @@ from evertick.base.errors import (
     GatewayNotFound,
     GatewayUnreachable,
     InvalidCron,
+    Misuse,
     OutcomeUnknown,
 )
 from evertick.base.ids import TenantId
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant, to_datetime, to_datetime_or_none
-from evertick.base.options import Rule, check_options, number, one_of, shown_options, whole
+from evertick.base.options import TEXT, check_options, number, one_of, shown, shown_options, whole
 from evertick.base.paging import decode_cursor, encode_cursor, wrong_cursor
 from evertick.base.records.gateways import GatewayCronRow, GatewayRow
 from evertick.base.suggested_commands import did_you_mean
@@ -45,7 +46,6 @@ T = TypeVar("T")
 
 LIST_MAX: Final = 1_000
 JOIN_S: Final = 3_600
-A_TEXT: Final = Rule("text", lambda value: isinstance(value, str))
 SECONDS: Final = number(1, 30 * 24 * 3_600)
 OVERDUE_MS: Final = MINUTE_MS
 FIRST: Final = (Instant(-(2**53)), "", "")
@@ -116,7 +116,7 @@ class TenantGateways:
 
     def list(self, *, after: str = "", limit: int = 100) -> Sequence[GatewayView]:
         """Gateways by name, after the name `after`."""
-        check_options({"limit": whole(1, LIST_MAX)}, {"limit": limit})
+        check_options({"limit": whole(1, LIST_MAX), "after": TEXT}, {"limit": limit, "after": after})
         now = self._now()
         rows = self._read(
             lambda transaction: transaction.list_gateways(self._access.tenant_id, after=after, limit=limit)
@@ -250,6 +250,8 @@ class TenantGateways:
         """
         rules = {"gateway": WORDS, "command": WORDS, "offline": one_of(OFFLINE)}
         check_options(rules, {"gateway": gateway, "command": command, "offline": offline})
+        if arguments is not None and not isinstance(arguments, Mapping):
+            raise Misuse(f"arguments is a mapping of names to texts, not {shown(arguments)}")
         given = None if arguments is None else dict(arguments)
         return self._function().with_args(gateway=gateway, command=command, arguments=given, offline=offline)
 
@@ -277,7 +279,7 @@ class TenantGateways:
 
     def _id_of(self, row: GatewayRow, cron_id: str) -> str:
         """The id of the cron with this key; without one, `cron_id` itself."""
-        check_options({"cron": A_TEXT}, {"cron": cron_id})
+        check_options({"cron": TEXT}, {"cron": cron_id})
         copies = self._read(lambda transaction: transaction.list_crons_of_gateway(row.id))
         if any(each.cron_id == cron_id for each in copies):
             return cron_id
@@ -298,7 +300,7 @@ class TenantGateways:
         return self._read(lambda transaction: self._found(transaction, name))
 
     def _found(self, transaction: Transaction, name: str) -> GatewayRow:
-        check_options({"name": A_TEXT}, {"name": name})
+        check_options({"name": TEXT}, {"name": name})
         row = transaction.get_gateway(name, tenant=self._access.tenant_id)
         if row is None:
             names = [each.name for each in every_gateway(transaction, self._access.tenant_id)]

@@ -93,6 +93,7 @@ from evertick.base.options import (
     Unchanged,
     check_options,
     is_storable,
+    shown,
     shown_options,
     text,
     whole,
@@ -100,6 +101,7 @@ from evertick.base.options import (
 from evertick.base.records.jobs import SCRIPT_FUNCTION, JobError, JobFilter, JobState
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptUsage, ScriptVersionRow
+from evertick.base.records.stored import json_of
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.search.recurrence import Recurrence
 from evertick.recurrence.spec.spec import Spec
@@ -243,6 +245,7 @@ class TenantScripts:
         The source is parsed in the sandbox. Raises SandboxUnavailable where scripts cannot run.
         """
         spoken = _language(language)
+        check_options({"source": TEXT}, {"source": source})
         plan = self._read(lambda transaction: self._settings.plan_in(transaction, self._access.tenant_id))
         if not is_storable(source):
             raise InvalidScript("the script contains NUL or a lone surrogate (\\ud83d); remove it")
@@ -383,6 +386,8 @@ class TenantScripts:
 
     def activity(self, names: Sequence[str], *, since: datetime) -> Sequence[ScriptActivityView]:
         """What scripts have done, in the order of `names`; attempts are counted from `since` on."""
+        if isinstance(names, str) or not all(isinstance(each, str) for each in names):
+            raise Misuse(f"names is a list of names of scripts, not {shown(names)}")
         tenant, moment = self._access.tenant_id, from_datetime(since, "since")
 
         def work(transaction: Transaction) -> Sequence[ScriptActivityView]:
@@ -449,6 +454,8 @@ class TenantScripts:
         Raises ScriptNotFound, WeakIsolation, SandboxUnavailable; errors of the script itself are in the view.
         """
         access, settings, tenant = self._access, self._settings, self._access.tenant_id
+        check_options({"name": STORED, "source": TEXT}, {"name": name, "source": source or ""})
+        json_of(input, "the input of the script")  # it refuses what a run could not be given
         execution, e = access._execution, access.environment
         now = e.clock.now()
 
