@@ -12,18 +12,20 @@ from evertick.api.jobs import JobView
 from evertick.app.documents.browsing import AnyData, DataOperations
 from evertick.app.jobs.api import AnyJobs
 from evertick.app.jobs.operations import JobIdOrKey, JobOperations
+from evertick.app.limits.pools import AnyPools, PoolOperations
 from evertick.app.operations import Blocking, Endpoint, Operation, Parameter, http_operations, writes
 from evertick.app.transacting import Work
 from evertick.base.instants import MINUTE_MS, Instant, from_datetime, to_datetime
 from evertick.base.records.access import Scope
 from evertick.cli.sessions.base import Access, OnDatabase
-from evertick.client.calls import Call, RemoteOperations, Requests
-from evertick.client.groups import AsyncData, AsyncJobs, Data, Jobs
+from evertick.client.calls import Call, FleetRequests, RemoteOperations, Requests
+from evertick.client.groups import AsyncData, AsyncJobs, Data, Jobs, Pools
 from evertick.errors import Misuse
 from evertick.server.application import described
 from evertick.server.callers import Caller, Routes, add_routes, tenant_routes
 from evertick.server.operations import CallerOperations, add_operations
 from evertick.server.routes.data import routes as data_routes
+from evertick.server.routes.fleet import routes as fleet_routes
 from evertick.server.routes.jobs import CallerJobs
 from evertick.server.routes.jobs import routes as job_routes
 from evertick.store.transaction.transaction import Transaction
@@ -72,6 +74,7 @@ class RemoteAccess:
         self.send: Any = send
         self.jobs: AnyJobs[object] = Jobs(Requests(HOME), self.send, self.send)
         self.data: AnyData[object] = Data(Requests(HOME), self.send, self.send)
+        self.pools: AnyPools[object] = Pools(FleetRequests(), self.send, self.send)
 
 
 def with_postpone(http: Http) -> Http:
@@ -134,6 +137,7 @@ def test_a_declared_operation_is_in_the_audit_log_and_in_the_description(http: H
 SUBJECTS: list[tuple[type, Routes, set[str]]] = [
     (JobOperations, job_routes, {"schedule_job"}),
     (DataOperations, data_routes, set()),
+    (PoolOperations, fleet_routes, {"get_status", "list_workers", "examine", "list_tenants", "change_tenant"}),
 ]
 
 
@@ -204,3 +208,17 @@ def test_clients_list_the_newest_jobs_first_as_python_does(http: Http) -> None:
         assert [job.id for job in access.jobs.list().jobs] == ids[::-1]
         assert [job.id for job in access.jobs.list(newest_first=False).jobs] == ids
     assert [job["id"] for job in http.ok("GET", f"{HOME}/jobs")["jobs"]] == ids
+
+
+def test_a_limit_that_is_not_given_stays_and_none_removes_one(http: Http) -> None:
+    accesses: list[AnyPools[Any]] = [http.app.pools, RemoteAccess(http).pools]
+    for pools in accesses:
+        pools.set("mail", running=3, per_key=1)
+        pools.set("mail", running=None, starts_per_minute=60)
+        limits = pools.get("mail").limits
+        assert (limits.running, limits.per_key, limits.starts_per_minute) == (None, 1, 60)
+        assert pools.pause("mail").limits.paused
+        assert not pools.resume("mail").limits.paused
+        assert pools.delete("mail", force=True).limits.per_key is None
+    actions = [each["action"] for each in http.ok("GET", "/api/v1/audit-log")["changes"]]
+    assert actions == ["pool.delete", "pool.resume", "pool.pause", "pool.set", "pool.set"]

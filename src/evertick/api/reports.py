@@ -107,7 +107,7 @@ class AuditCounts(Schema):
 
 
 class UnreadableSchedule(Schema):
-    """A schedule that this release cannot read, and why: by column, as `unreadable` of its summary."""
+    """A schedule that this release cannot read. `why` names each unreadable column and the reason."""
 
     schedule: ScheduleId
     why: str

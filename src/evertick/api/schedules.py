@@ -114,11 +114,12 @@ class PlannedBackfillPage(Page):
 
 
 class BackfillView(Schema):
-    """A backfill, from the request to its last run. `times` is what was planned; the other counts are by fate.
+    """A backfill and its progress.
 
-    `ended` are the runs that have ended, `failed` those of them that failed.
+    `times` is the number of its times. `started`, `waiting`, `skipped` and `missed` count those with this outcome in
+    the ledger; `ended` and `failed` count the started ones whose run has ended, and has failed.
 
-    It is `done` when all its times were handed over and none of them waits; its runs may still be open.
+    `done`: every time has its outcome and none waits. Its runs may still be open.
     """
 
     id: str

@@ -144,10 +144,10 @@ class ScriptActivityView(Schema):
 
 
 class ScriptTestView(Schema):
-    """What a test of a script did. Nothing of it was written.
+    """The result of testing a script. Nothing was written.
 
-    `staged` is what a run would have written: documents with `kind` insert, update or delete, values with kv.set or
-    kv.delete, and the names of other calls.
+    `staged` has what a run would have written, a dict each: `kind` is insert, update or delete for documents, kv.set or
+    kv.delete for values, and the name of the call for others.
     """
 
     outcome: str

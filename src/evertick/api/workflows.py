@@ -448,12 +448,12 @@ class DetailedRunPage(Page):
 
 
 class TimedStep(RunStep):
-    """A step of a run with all that is kept of it.
+    """A step of a run with everything that is stored about it.
 
-    `due_at` is when it ends by itself, as a sleep does. Of a step that runs as a job, `args` are its arguments, `pool`
-    its pool, `attempts` all of its attempts and `held` says why it is not started; they are None or empty for others,
-    and when the job is not kept any more. `result` is what the step returned. `unreadable` says why what it was called
-    with, or has returned, cannot be read.
+    `due_at` is when it ends by itself, as a sleep does. `result` is what it returned. If it runs as a job, `args`,
+    `pool` and `attempts` are those of the job, and `held` says why the job has not started although it is due. They are
+    None or empty for other steps, and once the job has been removed. `unreadable` says why its arguments or its result
+    cannot be read.
     """
 
     due_at: Moment | None

@@ -20,7 +20,9 @@ import inspect
 import re
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial, wraps
+from functools import cached_property, partial, reduce, wraps
+from operator import or_
+from types import UnionType
 from typing import (
     Annotated,
     Any,
@@ -40,7 +42,7 @@ from typing import (
 from evertick.app.transacting import Page, Transact, TransactAsync, Work, in_pages, in_pages_async
 from evertick.base import errors
 from evertick.base.escaping import Verbatim
-from evertick.base.options import spread
+from evertick.base.options import Unchanged, spread
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.access import Scope
 
@@ -105,8 +107,8 @@ not do it with these arguments."""
 class Endpoint:
     """How an operation is called over HTTP: method, path, required scope, and what a call leaves behind.
 
-    A parameter whose name stands in the path is read from there; the others come from the query of a GET request and
-    from the body of other requests.
+    A parameter whose name stands in the path is read from there; the others come from the query of a GET or DELETE
+    request and from the body of other requests. One with the default UNCHANGED may be left out, and null is a value.
     """
 
     method: str
@@ -136,6 +138,11 @@ class Endpoint:
     default_filters: Callable[[dict[str, Any]], dict[str, Any]] | None = field(default=None, kw_only=True)
     """For a change of many: the given filters with those that it adds itself. `count` with the result is compared with
     the `expect` of a request."""
+
+    @property
+    def has_query(self) -> bool:
+        """Whether parameters are in the query, not in a body."""
+        return self.method in ("GET", "DELETE")
 
     def named(self, noun: str, operation: str) -> "Endpoint":
         """The endpoint with its defaults filled in, for an operation with this name on `noun`, such as "job"."""
@@ -205,6 +212,8 @@ class Operation(Generic[P, T]):
     def arguments(self) -> tuple[Argument, ...]:
         """The parameters that a caller fills in. Filters come first, one by one."""
         hints = get_type_hints(self.function, include_extras=True)
+        if record := getattr(self.function, "record", None):
+            hints |= get_type_hints(record, include_extras=True)
         filters, others = list[Argument](), list[Argument]()
         for each in list(inspect.signature(self.function).parameters.values())[self.bound_count :]:
             if each.kind is inspect.Parameter.VAR_KEYWORD:
@@ -321,6 +330,8 @@ def http_operations(kind: type) -> list[Operation[Any, Any]]:
 
 def _declared(hint: Any) -> tuple[Any, Parameter]:
     """A type, and what its annotation declares."""
+    if get_origin(hint) is UnionType and Unchanged in get_args(hint):
+        hint = reduce(or_, (each for each in get_args(hint) if each is not Unchanged))
     if get_origin(hint) is not Annotated:
         return hint, Parameter()
     kind, *extras = get_args(hint)

@@ -89,6 +89,7 @@ def takes(record: Callable[K, R], what: str) -> _Taking[K, R]:
             return function(*args[: len(own)], made)
 
         call.__signature__ = shown.replace(parameters=[*own, *fields.values()])  # type: ignore[attr-defined]
+        call.record = record  # type: ignore[attr-defined]  # its fields have the types of the parameters
         return call
 
     return decorate

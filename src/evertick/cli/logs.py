@@ -15,7 +15,7 @@ from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, output_option
 from evertick.cli.core.watching import ChangeWaiter
-from evertick.cli.job.choosing import moment_at
+from evertick.cli.job.filters import moment_at
 from evertick.cli.sessions.base import Access, Session, open_session, say_nothing_found
 
 if TYPE_CHECKING:

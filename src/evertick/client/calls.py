@@ -19,7 +19,7 @@ from evertick.app.transacting import Page
 from evertick.base import errors
 from evertick.base.ids import JobId
 from evertick.base.instants import from_datetime, to_iso
-from evertick.base.options import stated
+from evertick.base.options import UNCHANGED, stated
 from evertick.base.records.jobs import RetryPolicy
 from evertick.base.records.stored import json_of_typed
 from evertick.recurrence.spec.spec import Spec
@@ -98,6 +98,10 @@ class Requests:
         return Call(method="POST", path=path, body=body, read=_page)
 
 
+class FleetRequests(Requests):
+    """The same, about what belongs to no tenant."""
+
+
 class RemoteOperations(OperationGroup[Requests]):
     """Operations that a server performs: the request of each call is derived from the operation's endpoint."""
 
@@ -128,9 +132,9 @@ def _call_of(operation: Operation[Any, Any], home: str, args: tuple[Any, ...], k
     for name in [name for name in bound.arguments if f"{{{name}}}" in path]:
         path = path.replace(f"{{{name}}}", part(bound.arguments.pop(name)))
     given = _encoded(operation, {**filters, **bound.arguments})
-    is_query = endpoint.method == "GET"
+    query, body = (given, None) if endpoint.has_query else ({}, given)
     return Call(
-        method=endpoint.method, path=home + path, query=given if is_query else {}, body=None if is_query else given,
+        method=endpoint.method, path=home + path, query=query, body=body,
         read=new_id if endpoint.returns_id else read_as(operation.result_type),
     )  # fmt: skip
 
@@ -143,9 +147,12 @@ def _own_signature(operation: Operation[Any, Any]) -> Signature:
 
 
 def _encoded(operation: Operation[Any, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that are not None, as JSON or the query takes them."""
-    declared = {each.name: each.parameter.encode for each in operation.arguments}
-    return {name: (declared.get(name) or wire)(value) for name, value in values.items() if value is not None}
+    """The arguments that are given, as JSON or the query takes them. None is given if the default is UNCHANGED."""
+    encoders = {each.name: each.parameter.encode for each in operation.arguments}
+    left_out = {each.name: each.default if each.default is UNCHANGED else None for each in operation.arguments}
+    return {
+        name: (encoders.get(name) or wire)(value) for name, value in values.items() if value is not left_out.get(name)
+    }
 
 
 class RequestsWithOptions(Requests):

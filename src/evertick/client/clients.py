@@ -24,10 +24,9 @@ from evertick.base.ids import OWN_TENANT, tenant_named
 from evertick.base.options import shown_options
 from evertick.base.records.access import authorization
 from evertick.client import sending
-from evertick.client.calls import ROOT, Call, Requests, function_call, new_key, part
+from evertick.client.calls import ROOT, Call, FleetRequests, Requests, function_call, new_key, part
 from evertick.client.fleet import (
     AuditRequests,
-    PoolRequests,
     TenantRequests,
     TokenRequests,
     doctor_call,
@@ -77,7 +76,7 @@ R = TypeVar("R")
 S = TypeVar("S")
 T = TypeVar("T")
 
-_OF_ALL: Final = frozenset({PoolRequests, TenantRequests})
+_OF_ALL: Final = frozenset({FleetRequests, TenantRequests})
 """What is asked of all tenants."""
 TIMEOUT_S: Final = 30.0
 RETRIES: Final = 4
@@ -255,7 +254,7 @@ class Client(_Client):
     workflows = _Part(Workflows, WorkflowRequests)
     tokens = _Part(Tokens, TokenRequests)
     audit_log = _Part(AuditLog, AuditRequests)
-    pools = _Part(Pools, PoolRequests)
+    pools = _Part(Pools, FleetRequests)
     tenants = _Part(Tenants, TenantRequests)
 
 
@@ -335,7 +334,7 @@ class AsyncClient(_Client):
     workflows = _Part(AsyncWorkflows, WorkflowRequests)
     tokens = _Part(AsyncTokens, TokenRequests)
     audit_log = _Part(AsyncAuditLog, AuditRequests)
-    pools = _Part(AsyncPools, PoolRequests)
+    pools = _Part(AsyncPools, FleetRequests)
     tenants = _Part(AsyncTenants, TenantRequests)
 
 

@@ -7,54 +7,13 @@ from typing import Unpack
 from evertick.api.access import AuditPage, NewToken, TokenPage, TokenView
 from evertick.api.doctor import FleetReport
 from evertick.api.functions import FunctionView
-from evertick.api.limits import PoolView, TenantView
+from evertick.api.limits import TenantView
 from evertick.api.status import StatusView, WorkerView
 from evertick.app.access_control.audit_log import AuditWhere
-from evertick.app.limits.declared import PoolChanges, limits_of
 from evertick.app.limits.tenants import TenantChanges
 from evertick.base.options import takes
 from evertick.base.records.access import Scope
 from evertick.client.calls import ROOT, Call, Requests, given, part, read_as, sent, wire
-
-
-class PoolRequests(Requests):
-    """What may be done with pools."""
-
-    @sent
-    def get(self, name: str) -> Call[PoolView]:
-        """A pool's limits, and what it has to do."""
-        return self._get(self._of(name), PoolView)
-
-    @sent
-    def list(self) -> Call[Sequence[PoolView]]:
-        """All pools that are known."""
-        return self._get(f"{self._home}/pools", list[PoolView])
-
-    @sent
-    @takes(PoolChanges, "a pool")
-    def set(self, changes: PoolChanges) -> Call[PoolView]:
-        """Change some of a pool's limits; None removes one."""
-        path, body = self._of(changes.name), limits_of(changes)
-        return Call(method="PATCH", path=path, body=body, read=PoolView.model_validate)
-
-    @sent
-    def pause(self, name: str, note: str = "") -> Call[PoolView]:
-        """Let no job of a pool start, and say why."""
-        body, path = {"note": note}, f"{self._of(name)}/pause"
-        return self._post(path, PoolView, body)
-
-    @sent
-    def resume(self, name: str) -> Call[PoolView]:
-        """Let the jobs of a paused pool start again."""
-        return self._post(f"{self._of(name)}/resume", PoolView, {})
-
-    @sent
-    def delete(self, name: str, *, force: bool = False) -> Call[PoolView]:
-        """Delete a pool's settings; as `app.pools.delete`. Raises NotFound, Conflict."""
-        return Call(method="DELETE", path=self._of(name), query={"force": force}, read=PoolView.model_validate)
-
-    def _of(self, name: str) -> str:
-        return f"{self._home}/pools/{part(name)}"
 
 
 class TenantRequests(Requests):

@@ -8,6 +8,7 @@ from evertick.api.workflows import RunView
 from evertick.app.documents.browsing import AnyAsyncData, AnyData
 from evertick.app.functions.function import Function, Workflow
 from evertick.app.jobs.api import AnyAsyncJobs, AnyJobs
+from evertick.app.limits.pools import AnyAsyncPools, AnyPools
 from evertick.app.operations import Awaited, Blocking, OperationGroup
 from evertick.app.scheduling.job_builder import SentJobOptions, SentRunOptions
 from evertick.app.workflows.api import result_of
@@ -17,7 +18,6 @@ from evertick.base.options import takes
 from evertick.client.calls import Call, RemoteOperations, Requests, new_key
 from evertick.client.fleet import (
     AuditRequests,
-    PoolRequests,
     TenantRequests,
     TokenRequests,
 )
@@ -91,11 +91,11 @@ class AsyncGateways(Awaited[GatewayRequests], GatewayRequests):
     """Manages the tenant's gateways and their crons, as `app.gateways` does; every call is awaited."""
 
 
-class Pools(Blocking[PoolRequests], PoolRequests):
+class Pools(RemoteOperations, AnyPools[Requests]):
     """Reads and changes the limits of pools; needs a token of all tenants."""
 
 
-class AsyncPools(Awaited[PoolRequests], PoolRequests):
+class AsyncPools(RemoteOperations, AnyAsyncPools[Requests]):
     """Reads and changes the limits of pools; needs a token of all tenants; every call is awaited."""
 
 

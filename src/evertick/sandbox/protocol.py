@@ -204,7 +204,7 @@ class ScriptError(NamedTuple):
 
 
 class Level(StrEnum):
-    """The level of isolation of a child."""
+    """How well the process that runs a script is isolated."""
 
     FULL = "full"
     """Code that has taken over the engine can reach nothing: seccomp, Landlock, limits, no descriptors."""

@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from evertick.app.bodies import Body, json_type
 from evertick.app.operations import Argument, Awaited, Operation, http_operations
+from evertick.base.options import UNCHANGED
 from evertick.server.bodies import Changed, Named, Piece, Scheduled
 from evertick.server.callers import Called, Caller, Key, Routes, reply
 from evertick.server.problems import Problem
@@ -101,6 +102,7 @@ def _handler(
     """The function that FastAPI calls, with a signature from which it reads the parameters of a request."""
     endpoint, rest = operation.endpoint, _outside_path(operation)
     is_many, names = operation.runs_as == "write_pages", [each.name for each in rest if not each.is_filter]
+    optional = {each.name for each in rest if each.default is UNCHANGED}
     decoders = {each.name: each.parameter.decode for each in rest if each.parameter.decode is not None}
 
     async def handle(request: Request, caller: Caller, **given: Any) -> Response:
@@ -111,7 +113,10 @@ def _handler(
         if is_many:
             return reply(await group.piece(operation, asked))
         if asked is not None:
-            given.update({name: getattr(asked, name) for name in names}, **_filters_in(operation, asked))
+            said = {
+                name: getattr(asked, name) for name in names if name not in optional or name in asked.model_fields_set
+            }
+            given.update(said, **_filters_in(operation, asked))
         given.update({name: decode(given[name]) for name, decode in decoders.items() if given.get(name) is not None})
         found = await group._run(operation, (), given)
         return reply({"id": found} if endpoint.returns_id else found, status=endpoint.status)
@@ -119,7 +124,7 @@ def _handler(
     kinds: dict[str, Any] = {"request": Request, "caller": Called}
     defaults: dict[str, Any] = {}
     kinds.update({each.name: Named for each in operation.arguments if each not in rest})
-    if endpoint.method != "GET" and rest:
+    if rest and not endpoint.has_query:
         is_required = is_many or any(each.default is Parameter.empty for each in rest)
         model = model_of(operation)
         kinds["asked"] = model if is_required else Annotated[model | None, RequestBody(title=model.__name__)]
@@ -149,6 +154,7 @@ def model_of(operation: Operation[Any, Any]) -> type[Any]:
     for each in _outside_path(operation):
         kind, default = json_type(each), endpoint.http_defaults.get(each.name, each.default)
         declared = Field(description=each.parameter.description or None, **each.parameter.limits)
+        default = None if default is UNCHANGED else default
         if default is None and _is_list(kind):  # a parameter that may be repeated; it has no null
             fields[each.name] = (Annotated[kind, declared], Field(default_factory=list))
         elif each.is_filter:
@@ -181,7 +187,7 @@ def _outside_path(operation: Operation[Any, Any]) -> list[Argument]:
 def _filters_in(operation: Operation[Any, Any], asked: Any) -> dict[str, Any]:
     """The filters that were given. A body may give an empty list, which is refused; the query cannot."""
     found = {name: getattr(asked, name) for name in operation.filters if name in asked.model_fields_set}
-    is_query = operation.endpoint.method == "GET"
+    is_query = operation.endpoint.has_query
     return {name: value for name, value in found.items() if value is not None and not (is_query and value == [])}
 
 

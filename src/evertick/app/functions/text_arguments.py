@@ -14,10 +14,11 @@ _OPENED: Final[Mapping[str, Any]] = {"{": {}, "[": [], '"': {}}
 
 
 def encode_words(function: Function[..., Any], words: Mapping[str, str], given: Mapping[str, Any]) -> str:
-    """As `Function.encode_args`, for arguments typed as text. `given` are further arguments, as they are.
+    """As `Function.encode_args`, for arguments typed as text: each is read as JSON where that fits the signature, else
+    as text.
 
-    A word that begins as JSON and is none is a text for a parameter that takes text alone; for others it is a mistake.
-    Raises InvalidArguments.
+    A word that begins like JSON but is invalid JSON is text only for a parameter that takes nothing but text; for
+    others it is an error. `given` are further arguments, used unchanged. Raises InvalidArguments.
     """
     read = {name: _read_word(word) for name, word in words.items()}
     # Text for what may be text; a list or an object stays one, so that an error in it is about its items.

@@ -1,4 +1,4 @@
-"""`app.jobs`: jobs read, counted, canceled, moved and tried again from outside.
+"""`app.jobs`: jobs read, counted, rescheduled, canceled and tried again from outside.
 
     for job in app.jobs.list(state="failed", function=send).jobs:
         print(job.id, job.error)
@@ -29,7 +29,9 @@ class AnyAsyncJobs(Awaited[O_co], JobOperations):
 
 
 class Jobs(AnyJobs[LocalJobOperations], LocalJobOperations):
-    """Reads, counts, cancels, moves and retries jobs (`app.jobs`). Each call is its own transaction."""
+    """Reads, counts, reschedules, cancels and retries jobs (`app.jobs`). Each call is its own transaction; the
+    `..._all` methods use one for each page.
+    """
 
 
 class AsyncJobs(AnyAsyncJobs[LocalJobOperations], LocalJobOperations):

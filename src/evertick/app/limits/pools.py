@@ -12,16 +12,17 @@ the same tables share the limits of pools with the same name.
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 from evertick.api.limits import PoolView
 from evertick.app.limits.declared import PoolChanges, limits_of, origin_of
-from evertick.app.operations import Awaited, Blocking, reads, writes
+from evertick.app.operations import Awaited, Blocking, Endpoint, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.errors import Conflict, LimitExceeded, NotFound
 from evertick.base.ids import DEFAULT_POOL, JobId, TenantId, check_pool, pool_name
 from evertick.base.instants import Instant, to_datetime_or_none
 from evertick.base.options import TEXT, check_options, takes
+from evertick.base.records.access import Scope
 from evertick.base.records.jobs import Job, JobState
 from evertick.base.records.limits import NO_LIMITS, NO_SETTINGS, PoolLimits, PoolUse, StartLimit
 from evertick.base.records.stored import storable
@@ -91,6 +92,8 @@ def pool_waits(transaction: Transaction, jobs: Iterable[Job], now: Instant) -> d
     return {job_id: words for job_id, words in held.items() if words is not None}
 
 
+O_co = TypeVar("O_co", covariant=True)
+
 LIMITED_MAX: Final = 1_000
 """Pools that may have limits. Workers read all of them when they check for limits."""
 READY_MAX: Final = 10_000
@@ -99,11 +102,12 @@ READY_MAX: Final = 10_000
 
 @dataclass(slots=True, eq=False, repr=False)
 class PoolOperations:
-    """Operations on pools, as work for a transaction."""
+    """Reads, changes and pauses pools. Each method returns the work that a transaction does."""
 
+    noun: ClassVar[str] = "pool"
     _now: Callable[[], Instant]
 
-    @reads
+    @reads(Endpoint("GET", "/pools/{name}", Scope.READ))
     def get(self, name: str) -> Work[PoolView]:
         """A pool's limits and its jobs. Raises Misuse for an invalid pool name.
 
@@ -112,12 +116,12 @@ class PoolOperations:
         check_pool(name)
         return lambda transaction: _views(transaction, self._now(), [name])[0]
 
-    @reads
+    @reads(Endpoint("GET", "/pools", Scope.READ, operation_id="list_pools"))
     def list(self) -> Work[list[PoolView]]:
         """All pools with limits, with jobs that run or are due, or with functions on a live worker, by name."""
         return lambda transaction: _views(transaction, self._now())
 
-    @writes
+    @writes(Endpoint("PATCH", "/pools/{name}", Scope.ADMIN, operation_id="change_pool", body_name="PoolChange"))
     @takes(PoolChanges, "a pool")
     def set(self, changes: PoolChanges) -> Work[PoolView]:
         """Change some of a pool's limits; None removes one, and those that are not given stay.
@@ -134,7 +138,7 @@ class PoolOperations:
         """
         return self._changed(changes.name, limits_of(changes))
 
-    @writes
+    @writes(Endpoint("POST", "/pools/{name}/pause", Scope.ADMIN, body_name="PoolPause"))
     def pause(self, name: str, note: str = "") -> Work[PoolView]:
         """Prevent jobs of a pool from starting, and store the reason; running jobs continue. Its limits stay.
 
@@ -146,12 +150,12 @@ class PoolOperations:
         check_options({"note": TEXT}, {"note": note})
         return self._changed(name, {"paused": True, **({"note": cut(storable(note))} if note else {})})
 
-    @writes
+    @writes(Endpoint("POST", "/pools/{name}/resume", Scope.ADMIN))
     def resume(self, name: str) -> Work[PoolView]:
         """Let the jobs of a paused pool start again. Raises the errors of `set`."""
         return self._changed(name, {"paused": False, "note": ""})
 
-    @writes
+    @writes(Endpoint("DELETE", "/pools/{name}", Scope.ADMIN))
     def delete(self, name: str, *, force: bool = False) -> Work[PoolView]:
         """Delete a pool's settings: its limits, its pause, and the declaration from code. Returns the pool afterwards.
 
@@ -190,11 +194,19 @@ class PoolOperations:
         return work
 
 
-class Pools(Blocking[PoolOperations], PoolOperations):
+class AnyPools(Blocking[O_co], PoolOperations):
+    """The common operations of `app.pools` and `client.pools`."""
+
+
+class AnyAsyncPools(Awaited[O_co], PoolOperations):
+    """As `AnyPools`, and every call is awaited."""
+
+
+class Pools(AnyPools[PoolOperations]):
     """Reads, changes and pauses pools (`app.pools`). Each call is its own transaction."""
 
 
-class AsyncPools(Awaited[PoolOperations], PoolOperations):
+class AsyncPools(AnyAsyncPools[PoolOperations]):
     """`app.aio.pools`: like `Pools`, but every call is awaited."""
 
 

@@ -164,7 +164,7 @@ class FunctionKind(StrEnum):
 
 
 class JobState(StrEnum):
-    """The state of a job. A retry is pending with at least one attempt."""
+    """The state of a job. A job that waits to be tried again is `pending` with `attempt` above 0."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"

@@ -69,7 +69,7 @@ def join_token(gateway: str, expires_in: float, db: str | None, out: OutputOptio
 @data_options
 @output_option
 def rotate(gateway: str, db: str | None, out: OutputOptions) -> None:
-    """Let a gateway get a new secret and a new token, with its next heartbeat."""
+    """Make a gateway fetch a new secret and a new token with its next heartbeat."""
     with open_gateways(db) as session:
         session.gateways.rotate(gateway)
         found = session.gateways.get(gateway)

@@ -18,7 +18,7 @@ from evertick.cli.core.lazy import Lazy, LazyGroup
 from evertick.cli.core.output import MomentWriter, OutputOptions, is_terminal, output_option, row_options, words_of
 from evertick.cli.core.progress import counting
 from evertick.cli.core.watching import refreshed, watch_option
-from evertick.cli.job.choosing import JobFilters
+from evertick.cli.job.filters import JobFilters
 from evertick.cli.job.session import JobFinished, cancel, job_id_of, job_named, read_jobs, require_known
 from evertick.cli.root import fail
 from evertick.cli.sessions.base import Session, naming_other_tenants, open_session, say_nothing_found

@@ -17,7 +17,7 @@ from evertick.cli.core.flags import flag, flags, not_empty, shared
 from evertick.cli.core.output import OutputOptions, output_option
 from evertick.cli.core.progress import confirm_count
 from evertick.cli.core.renames import names_of, rename_option
-from evertick.cli.job.choosing import JobFilters, moment_at
+from evertick.cli.job.filters import JobFilters, moment_at
 from evertick.cli.job.session import all_of, job_named, require_known
 from evertick.cli.json_values import json_or_text
 from evertick.cli.root import fail

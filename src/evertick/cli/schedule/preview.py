@@ -261,7 +261,10 @@ def _description(spec: "Spec") -> str | None:
 
 
 def _sentence(recurrence: "Recurrence") -> str | None:
-    """The spec in words, which know of dates that do not exist; that nothing else is left, the compiled form knows."""
+    """The spec in English; None if it cannot be described.
+
+    `describe` says "never" for dates that do not exist. If exclusions remove every time, only the compiled form knows.
+    """
     said = _description(recurrence.spec)
     if said is None or said.startswith("never") or not recurrence.spec.has_sources or not recurrence.is_empty():
         return said

@@ -15,7 +15,7 @@ from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, words_of
 from evertick.cli.core.watching import refreshed, watch_option
-from evertick.cli.job.choosing import moment_at
+from evertick.cli.job.filters import moment_at
 from evertick.cli.sessions.base import say_nothing_found
 from evertick.cli.workflow.session import AnyRunSession, open_runs, run_options
 

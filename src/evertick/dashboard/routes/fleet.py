@@ -125,7 +125,7 @@ async def change_limits(page: Shown, name: Named) -> Response:
     """Change the limits of a pool."""
     form, view = await page.form(), await page.fleet.app.aio.pools.get(name)
     if await limits_changed(
-        form, LIMITS, view.limits, lambda to: api.change_pool(page.fleet, name, api.PoolChange(**to))
+        form, LIMITS, view.limits, lambda to: api.caller_pools(page.fleet, page.request).set(name, **to)
     ):
         return page.done(page.url("pools", name), f"Changed the limits of {name}.")
     return _limits(page, view, form, status=422)
@@ -141,18 +141,18 @@ async def show_change(page: Shown, name: Named, action: Action) -> Response:
 @routes.form("/pools/{name}/{action}", Scope.ADMIN)
 async def change(page: Shown, name: Named, action: Action) -> Response:
     """Pause, resume or delete a pool."""
-    form = await page.form()
+    form, pools = await page.form(), api.caller_pools(page.fleet, page.request)
     if action == "resume":
-        await api.resume_pool(page.fleet, name)
+        await pools.resume(name)
         return page.done(page.url("pools", name), f"Resumed {name}.")
     if action == "pause":
         note = reason_in(form)
         if form.errors:
             return await _change(page, name, action, form, status=422)
-        await api.pause_pool(page.fleet, name, api.PoolPause(note=note))
+        await pools.pause(name, note)
         return page.done(page.url("pools", name), f"Paused {name}.")
     try:
-        await api.delete_pool(page.fleet, name, force=bool(form["force"]))
+        await pools.delete(name, force=bool(form["force"]))
     except Conflict as error:
         form.errors[""] = str(error)
         return await _change(page, name, action, form, status=409)

@@ -374,7 +374,7 @@ class FilteredSteps(InstantRule):
 
 
 def _steps_of(lines: tuple[_Line, ...], day: int) -> AllowedSteps:
-    """The steps of a day that is known to have one."""
+    """The allowed steps of `day` (its bit in the masks of `lines`). The caller has checked that there is one."""
     for days, steps in lines:
         if days >> day & 1:
             return steps

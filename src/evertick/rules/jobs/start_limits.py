@@ -1,7 +1,7 @@
-"""The number of jobs that a tenant with a limit may start now, and when the next one may start.
+"""The number of jobs that a tenant or a pool with a limit may start now, and when the next one may start.
 
 The rate is a *generic cell rate algorithm* (ITU-T I.371): each start uses `60 s / starts_per_minute`, one after the
-other. The time up to which the rate has been used may be a tenth of a minute ahead of the present. So a tenant that was
+other. The time up to which the rate has been used may be a tenth of a minute ahead of the present. So one that was
 idle may start a tenth of its minute at once, and from then on starts are evenly spread.
 """
 

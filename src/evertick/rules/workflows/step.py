@@ -179,7 +179,7 @@ class StepOptions:
 
 
 class Step:
-    """The steps of one run."""
+    """The first argument of a workflow's code: calls, waits, sleeps, time and randomness go through it."""
 
     __slots__ = ("_log", "_options", "_run", "_schedule", "_workflow")
 

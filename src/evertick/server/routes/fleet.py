@@ -1,13 +1,13 @@
 """What belongs to no tenant: pools, workers, the tenants and their limits; and the state of all."""
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import Query
+from fastapi import Query, Request
 from starlette.responses import Response
 
 from evertick.api.doctor import FleetReport
-from evertick.api.limits import PoolView, TenantView
+from evertick.api.limits import TenantView
 from evertick.api.status import StatusView, WorkerView
 from evertick.app.bodies import Body
 from evertick.app.insight.fleet_doctor import Surroundings, examine_fleet
@@ -18,24 +18,10 @@ from evertick.base.ids import tenant_named
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Named
 from evertick.server.callers import Called, Caller, fleet_routes, reply, tenant_routes
+from evertick.server.operations import CallerOperations, add_operations
 
 routes = fleet_routes("fleet")
 of_tenant = tenant_routes("tenants")
-
-
-class PoolChange(Body):
-    """Limits of a pool; null removes one, and what is left out stays."""
-
-    running: int | None = None
-    per_tenant: int | None = None
-    per_key: int | None = None
-    starts_per_minute: int | None = None
-
-
-class PoolPause(Body):
-    """Why a pool is paused."""
-
-    note: str = ""
 
 
 class TenantChange(Body):
@@ -80,42 +66,6 @@ async def examine(caller: Called, tenant: Annotated[str | None, Query(max_length
     return reply(await e.executors.view(work))
 
 
-@routes.at("GET", "/pools", Scope.READ, returns=list[PoolView])
-async def list_pools(caller: Called) -> Response:
-    """All pools that are known, with their limits and what they have to do."""
-    return reply(await caller.app.aio.pools.list())
-
-
-@routes.at("GET", "/pools/{name}", Scope.READ, returns=PoolView)
-async def get_pool(caller: Called, name: Named) -> Response:
-    """A pool."""
-    return reply(await caller.app.aio.pools.get(name))
-
-
-@routes.at("PATCH", "/pools/{name}", Scope.ADMIN, returns=PoolView)
-async def change_pool(caller: Called, name: Named, to: PoolChange) -> Response:
-    """Change what a pool may run."""
-    return await _pool(caller, "set", name, **to.model_dump(exclude_unset=True))
-
-
-@routes.at("POST", "/pools/{name}/pause", Scope.ADMIN, returns=PoolView)
-async def pause_pool(caller: Called, name: Named, how: PoolPause | None = None) -> Response:
-    """Let no job of a pool start, and say why."""
-    return await _pool(caller, "pause", name, note="" if how is None else how.note)
-
-
-@routes.at("POST", "/pools/{name}/resume", Scope.ADMIN, returns=PoolView)
-async def resume_pool(caller: Called, name: Named) -> Response:
-    """Let the jobs of a paused pool start again."""
-    return await _pool(caller, "resume", name)
-
-
-@routes.at("DELETE", "/pools/{name}", Scope.ADMIN, returns=PoolView)
-async def delete_pool(caller: Called, name: Named, force: bool = False) -> Response:
-    """Delete a pool's settings. With jobs that run or are due, or functions of a live worker, only with `force`."""
-    return await _pool(caller, "delete", name, force=force)
-
-
 @routes.at("GET", "/tenants", Scope.READ, returns=list[TenantView])
 async def list_tenants(
     caller: Called, first: str = "", limit: Annotated[int, Query(ge=1, le=10_000)] = 100, limited: bool = False
@@ -145,8 +95,13 @@ async def _status(caller: Caller) -> StatusView:
     return await e.executors.view(lambda transaction: status_of(transaction, caller.tenant, e.clock.now(), failure))
 
 
-async def _pool(caller: Caller, action: str, name: str, **options: Any) -> Response:
-    pools = caller.app.aio.pools
-    operations: PoolOperations = pools.operations
-    work = getattr(operations, action)(name, **options)
-    return reply(await caller.change(pools, work, f"pool.{action}", name, before=operations.get(name)))
+class CallerPools(CallerOperations[PoolOperations], PoolOperations):
+    """What a caller does with pools."""
+
+
+def caller_pools(caller: Caller, request: Request) -> CallerPools:
+    """The pools, changed in the caller's name."""
+    return CallerPools(caller, request, caller.app.aio.pools)
+
+
+add_operations(routes, PoolOperations, caller_pools)

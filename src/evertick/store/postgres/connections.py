@@ -40,8 +40,8 @@ from evertick.store import schema
 from evertick.store.addresses import shown
 from evertick.store.postgres.address import REQUIRED, SESSION, PostgresAddress
 from evertick.store.store import LostInFunction
-from evertick.store.transaction.driver import nested_write
 from evertick.store.transaction.endings import limits_lock_waits
+from evertick.store.transaction.statement_runner import nested_write
 from evertick.store.write_health import unwritable
 
 # -- Which of several servers is the primary, and how connections leave one that is not any more.

@@ -32,7 +32,7 @@ from evertick.store.postgres.migration import PostgresMigration, has_plain_table
 from evertick.store.postgres.notifier import PostgresNotifier
 from evertick.store.postgres.transaction import PostgresTransaction
 from evertick.store.store import Isolation
-from evertick.store.transaction.driver import of_the_driver
+from evertick.store.transaction.statement_runner import of_the_driver
 from evertick.store.transaction.transaction import Transaction
 from evertick.store.write_health import WriteFailure, WriteHealth
 

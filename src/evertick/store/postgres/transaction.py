@@ -40,9 +40,9 @@ from evertick.store.postgres.connections import (
 from evertick.store.postgres.notifier import CHANNEL, PostgresNotifier
 from evertick.store.records.claims import OldestJob, OwnJob, Share
 from evertick.store.store import LostInFunction
-from evertick.store.transaction.driver import Row, of_the_driver, unstorable
 from evertick.store.transaction.endings import checks_deferred, names_temporary, refuse_ending, refuse_hiding
 from evertick.store.transaction.jobs import ARGS_COLUMN, NEW_JOB_COLUMNS, SIZE_COLUMN, counted, outcome_of
+from evertick.store.transaction.statement_runner import Row, of_the_driver, unstorable
 from evertick.store.transaction.statements import load_statements
 from evertick.store.transaction.transaction import Transaction
 

@@ -36,7 +36,7 @@ from evertick.store.sqlite.migration import is_evertick_file, meta_at, migrate_i
 from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.sqlite.writer_queue import PATIENCE_MS, WriterQueue
 from evertick.store.store import Isolation
-from evertick.store.transaction.driver import nested_write, of_the_driver
+from evertick.store.transaction.statement_runner import nested_write, of_the_driver
 from evertick.store.transaction.transaction import Transaction
 from evertick.store.write_health import WriteFailure, WriteHealth
 

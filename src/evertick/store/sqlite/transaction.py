@@ -18,8 +18,8 @@ from evertick.base.records.stored import text_of
 from evertick.store.records.claims import Share
 from evertick.store.sqlite.engine_lock import engine_runs
 from evertick.store.sqlite.errors import rolled_back, translated
-from evertick.store.transaction.driver import Row, unstorable
 from evertick.store.transaction.jobs import NEW_JOB_COLUMNS, counted, counted_ends, outcome_of
+from evertick.store.transaction.statement_runner import Row, unstorable
 from evertick.store.transaction.statements import load_statements
 from evertick.store.transaction.transaction import Transaction
 

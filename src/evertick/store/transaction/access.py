@@ -5,7 +5,7 @@ from typing import Final
 from evertick.base.ids import AUDIT_PREFIX, TenantId, first_id_from
 from evertick.base.instants import Instant
 from evertick.base.records.access import AccessToken, AuditLine, SavedViewRow, Scope
-from evertick.store.transaction.driver import Driver, Row
+from evertick.store.transaction.statement_runner import Driver, Row
 
 AFTER_ALL: Final = "~"
 

@@ -8,7 +8,7 @@ from evertick.base.ids import TenantId, first_id_from, table_of
 from evertick.base.instants import Instant
 from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument, TableCount
 from evertick.base.records.jobs import Call
-from evertick.store.transaction.driver import Driver
+from evertick.store.transaction.statement_runner import Driver
 
 NEWEST_SCAN_MAX: Final = 20
 """The last ids among which a table's newest one is searched: ids of tables with the same beginning may lie there."""

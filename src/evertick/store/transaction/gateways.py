@@ -16,7 +16,7 @@ from evertick.base.records.gateways import (
     SyncResult,
 )
 from evertick.store.notifications import Notification
-from evertick.store.transaction.driver import Driver
+from evertick.store.transaction.statement_runner import Driver
 
 if TYPE_CHECKING:
     from evertick.api.gateways import GatewayCron

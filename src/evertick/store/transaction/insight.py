@@ -31,8 +31,8 @@ from evertick.base.records.insight import (
 )
 from evertick.base.records.jobs import JOB_ERROR
 from evertick.store.records.pages import MissedLimits, TroubleLimits, UpcomingLimits
-from evertick.store.transaction.driver import Driver, Row
 from evertick.store.transaction.jobs import FINISHED
+from evertick.store.transaction.statement_runner import Driver, Row
 
 CHANGED: Final = 3
 """The number of the rows with changes, among those with upcoming starts."""

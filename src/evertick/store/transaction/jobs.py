@@ -32,7 +32,7 @@ from evertick.base.records.jobs import (
 from evertick.base.records.stored import Stored, size_of, text_of
 from evertick.store.notifications import DUE, Notification
 from evertick.store.records.claims import START, OldestJob, Share, Suspect
-from evertick.store.transaction.driver import Driver, Row
+from evertick.store.transaction.statement_runner import Driver, Row
 
 _KINDS: Final = {kind.value: kind for kind in FunctionKind}
 _STOPS: Final[Mapping[int, Stop]] = {stop.value: stop for stop in Stop}

@@ -12,7 +12,7 @@ from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, Qua
 from evertick.rules.schedules.fates import FATE_OF, RunOutcome
 from evertick.rules.schedules.state import OccurrenceKey, cut
 from evertick.store.notifications import Notification
-from evertick.store.transaction.driver import Driver, Row
+from evertick.store.transaction.statement_runner import Driver, Row
 
 NEVER: Final = 2**63 - 1
 """Later than every nominal time."""

@@ -21,8 +21,8 @@ from evertick.base.records.limits import (
     TenantUsage,
 )
 from evertick.store.records.claims import AnyLimits, HeldKey, LimitKey, ReadyJob
-from evertick.store.transaction.driver import Driver, Row
 from evertick.store.transaction.jobs import claims_of
+from evertick.store.transaction.statement_runner import Driver, Row
 
 
 class Pools(Driver):

@@ -17,8 +17,8 @@ from evertick.base.records.jobs import FunctionKind, JobFilter, JobState, JobSum
 from evertick.base.records.workflows import RunFilter
 from evertick.rules.jobs.coverage import served
 from evertick.store.records.pages import JobsFound, WaitingFound
-from evertick.store.transaction.driver import Row
 from evertick.store.transaction.jobs import FINISHED, summary_of
+from evertick.store.transaction.statement_runner import Row
 from evertick.store.transaction.statements import OF_EACH, of_each, together
 from evertick.store.transaction.workers import Workers
 

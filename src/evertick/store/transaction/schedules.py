@@ -31,7 +31,7 @@ from evertick.store.records.schedule import (
     open_row,
     read_open,
 )
-from evertick.store.transaction.driver import Driver, Row
+from evertick.store.transaction.statement_runner import Driver, Row
 
 NEVER: Final = 2**63 - 1
 """The position of schedules without a next time in a list by next time."""

@@ -8,7 +8,7 @@ from evertick.base.ids import JobId, ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptUsage, ScriptVersionRow
-from evertick.store.transaction.driver import Driver
+from evertick.store.transaction.statement_runner import Driver
 
 VERSION_MAX: Final = 2**53
 

@@ -6,7 +6,7 @@ from evertick.base.ids import WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import SERVES, Worker
 from evertick.base.records.stored import text_of
-from evertick.store.transaction.driver import Driver, Row
+from evertick.store.transaction.statement_runner import Driver, Row
 
 
 class Workers(Driver):

@@ -26,7 +26,7 @@ from evertick.base.records.workflows import (
 from evertick.base.records.workflows import Row as JournalRow
 from evertick.store.notifications import DUE, Notification
 from evertick.store.records.workflows import Entry, Parked
-from evertick.store.transaction.driver import Driver, Row
+from evertick.store.transaction.statement_runner import Driver, Row
 
 RUN_COLUMNS: Final = ("run_id", "seed", "generation", "parent_seq", "progress", "attributes", "restarted_from")
 SAVED_COLUMNS: Final = ("generation", "progress", "run_id")
