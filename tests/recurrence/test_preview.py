@@ -100,7 +100,7 @@ def test_the_table_has_data_on_stdout_and_words_on_stderr() -> None:
 def test_what_is_rarely_meant_is_remarked_upon() -> None:
     result = run("--cron", "* 9 * * *", "--after", "2026-05-20T12:00:00Z", "-n", "1")
     assert "note: crons[0]:" in result.stderr
-    shown = json.loads(run("--cron", "* 9 * * *", "-o", "json").stdout)
+    shown = json.loads(run("--cron", "* 9 * * *", "--after", "2026-05-20T12:00:00Z", "-o", "json").stdout)
     assert [warning["code"] for warning in shown["warnings"]] == ["every_minute"]
 
 
