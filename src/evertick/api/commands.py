@@ -141,9 +141,7 @@ class CopyReport(Schema):
 
 
 class MigrationReport(Schema):
-    """A migration of a database. `steps` are the steps that were applied, in order. It is empty if nothing was to be
-    done.
-    """
+    """A migration of a database. `steps` are the steps that were applied, in order; empty if none was necessary."""
 
     database: str
     steps: list[str]

@@ -9,8 +9,8 @@ from evertick.base.records.jobs import FunctionKind
 class FunctionView(Schema):
     """A function of an app.
 
-    `parameters` is its signature as text: `(order_id: str, note: str = '')`. `internal` is True if the function cannot
-    be called from outside the app. `description` is its docstring.
+    `parameters` is its signature as text: `(order_id: str, note: str = '')`. `internal` is True if the function is not
+    meant to be called from outside the app. `description` is its docstring.
     """
 
     name: str

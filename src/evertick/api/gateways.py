@@ -282,8 +282,8 @@ class GatewayCommandRun(Schema):
 class GatewayEvent(Schema):
     """An event of a gateway: a cron was changed, or a run has started or ended.
 
-    `type` is `cron.added`, `cron.updated`, `cron.removed`, `run.started` or `run.finished`. `run_id` and `status` are
-    None for events of crons.
+    `type` is `cron.added`, `cron.updated`, `cron.removed`, `run.started` or `run.finished`. `status` is None for events
+    of crons. `run_id` is None for events of crons, and for a `run.started` whose run has no id yet.
     """
 
     type: Literal["cron.added", "cron.updated", "cron.removed", "run.started", "run.finished"]
