@@ -203,12 +203,11 @@ class ActivityView(Schema):
 
 
 class ComingView(Schema):
-    """The number of upcoming starts of schedules and upcoming jobs, in buckets of `bucket_ms` milliseconds from
-    `start`.
+    """The number of upcoming starts of schedules and upcoming jobs, over time.
 
-    `starts` has the starts of schedules in each bucket, without jitter. `schedules` is how many schedules were counted,
-    those with the earliest next time first. `complete` is False if there are more schedules, or more different specs,
-    than are read.
+    The counts are in buckets of `bucket_ms` milliseconds, the first of which begins at `start`. `starts` has the starts
+    of schedules in each bucket, without jitter. `schedules` is how many schedules were counted, those with the earliest
+    next time first. `complete` is False if there are more schedules, or more different specs, than are read.
 
     `jobs` has the number of jobs that are due in each bucket, without workflow runs. `all_jobs` is False if there are
     more waiting jobs than are read. The jobs that are read are the first of all tenants.
@@ -229,8 +228,10 @@ class ComingView(Schema):
 
 
 class ChangeView(Schema):
-    """A change. `actor` made it, `action` is its kind, such as `schedule.paused` or `job.cancel`, and `target` was
-    changed.
+    """A change: who made it and what was changed.
+
+    `actor` is who made it. `action` is the kind of change, such as `schedule.paused` or `job.cancel`. `target` is the
+    object that was changed.
     """
 
     at: Moment

@@ -22,11 +22,11 @@ class JobView(Schema):
     run that continues is not a new attempt.
 
     `error` has the keys `type`, `message` and `traceback`. `schedule` is the schedule that started the job and
-    `occurrence` is the nominal time; both are None for other jobs. `blocked` is True if no live worker runs the
-    function in the pool. `held` says why a due job cannot start, such as "waits: pool 'mail' is paused". It is None if
-    no limit prevents the start. `retried_as` is the id of the job that retries this one, None if there is none.
-    `unreadable` has one line for each column that this release cannot read: its name and the reason. Arguments that
-    cannot be read are shown as {}.
+    `occurrence` is the nominal time; both are None for other jobs. `blocked` is True if the job is due and there are
+    live workers, but none of them runs the function in this pool. `held` says why a due job cannot start, such as
+    "waits: pool 'mail' is paused". It is None if no limit prevents the start. `retried_as` is the id of the job that
+    retries this one, None if there is none. `unreadable` has one line for each column that this release cannot read:
+    its name and the reason. Arguments that cannot be read are shown as {}.
     """
 
     id: JobId
@@ -63,7 +63,7 @@ class JobView(Schema):
 
     @classmethod
     def of(cls, job: Job, *, blocked: bool = False, held: str | None = None) -> Self:
-        """The view of a job's row. `blocked` means that no live worker runs its function in its pool."""
+        """The view of a job's row. `blocked` and `held` are the values of these fields."""
         reading = RowReading()
         occurrence = reading.value("schedule", job.schedule)
         started_at = None if job.visible_state is JobState.PENDING else job.started_at
