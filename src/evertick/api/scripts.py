@@ -120,7 +120,7 @@ class ScriptRunView(Schema):
 
     `outcome` is ok, error, timeout, memory, output, limit, violation, crash, killed or internal. `exceeded` is the name
     of the limit that was exceeded, None if none was. `error` is None if the script succeeded. `deaths` is how many
-    earlier attempts ended because their process died. These attempts have no view, and their writes were not committed.
+    earlier attempts ended because their worker died. These attempts have no view, and their writes were not committed.
     `waited_ms` is the time from when the job was due to the start. `cpu_ms` is the CPU time and `wall_ms` the elapsed
     time. `rss_kb` is the memory in kilobytes. `host_calls` is the number of calls of each host function. `staged` is
     how many writes were committed at the end of the run.
