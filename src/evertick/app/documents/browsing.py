@@ -105,9 +105,10 @@ class DataOperations:
 
     @reads(Endpoint("GET", "/tables", Scope.READ, operation_id="list_tables"))
     def tables(self) -> Work[tuple[TableView, ...]]:
-        """The tables in which the tenant has documents, and those with a built index, by name.
+        """The tables in which the tenant has documents, and the tables with a built index, by name.
 
-        Up to 10,000 documents are counted, the same number of each table, but at least 100; a table with more says so.
+        At most 10,000 documents are counted in all, shared equally among the tables, but at least 100 of each table. A
+        table with more documents than were counted is marked.
         """
 
         def work(transaction: Transaction) -> tuple[TableView, ...]:
@@ -206,11 +207,11 @@ O_co = TypeVar("O_co", covariant=True)
 
 
 class AnyData(Blocking[O_co], DataOperations):
-    """The common operations of `app.data` and `client.data`."""
+    """The operations that `app.data` and `client.data` share."""
 
 
 class AnyAsyncData(Awaited[O_co], DataOperations):
-    """As `AnyData`, and every call is awaited."""
+    """Like `AnyData`, but every call is awaited."""
 
 
 class Data(AnyData[DataOperations]):
@@ -218,7 +219,7 @@ class Data(AnyData[DataOperations]):
 
 
 class AsyncData(AnyAsyncData[DataOperations]):
-    """`app.aio.data`: as `Data`, and every call is awaited."""
+    """`app.aio.data`: like `Data`, but every call is awaited."""
 
 
 def built_indexes(transaction: Transaction) -> Indexes:

@@ -89,7 +89,10 @@ def functions_and_day(
     limit: int = FUNCTIONS_MAX,
     cursor: str | None = None,
 ) -> Work[tuple[FunctionStatsPage, ActivityView]]:
-    """As `functions`, with what all functions did in each ten minutes of the last 24 hours, read at the same time."""
+    """Like `functions`, and how many jobs of all functions ended in each ten minutes of the last 24 hours.
+
+    Both are read at the same time.
+    """
     check_limit(limit, FUNCTIONS_MAX, "a page has 1 to {} functions")
 
     def work(transaction: Transaction) -> tuple[FunctionStatsPage, ActivityView]:
