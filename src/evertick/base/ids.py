@@ -178,9 +178,9 @@ def full_pool(app: str, pool: str) -> str:
 
 
 def app_of(pool: str) -> str | None:
-    """The app to which a pool belongs; None for a pool of no app.
+    """The app to which a pool belongs; None for a pool without an app.
 
-    Jobs of no app were written by a process without the app's code. Workers of every app that has the function run
+    Jobs without an app were written by a process without the app's code. Workers of every app that has the function run
     them.
     """
     app, separator, _ = pool.rpartition(POOL_SEPARATOR)

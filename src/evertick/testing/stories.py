@@ -59,7 +59,7 @@ class Work:
 
 
 class WithWork:
-    """An app's functions and the work of a world."""
+    """An app's functions, plus the function that does the simulated work of a world."""
 
     def __init__(self, functions: Functions, work: Work) -> None:
         self._functions = functions

@@ -130,9 +130,9 @@ class OpenRuns:
         self._parked: list[Parked] = []
 
     def resume(self, claim: Claim, *, now: Instant) -> tuple[JobEnd, bool]:
-        """Advance a run. Return its end or its parking, and whether one of its own steps has written that.
+        """Advance a run. Return its end, or that it is parked; and whether one of its own steps has written that.
 
-        Raises errors of the database; every error of the run's code is its end.
+        Raises errors of the database; an error of the run's code becomes the run's end.
         """
         tracing = self._deps.tracing
         if tracing is None:

@@ -67,7 +67,7 @@ class Executors(Protocol):
         ...
 
     async def ask(self, function: Callable[[], T]) -> T:
-        """Call a blocking function of the engine."""
+        """Call a blocking function of Evertick itself."""
         ...
 
     async def call(self, function: Callable[[], T]) -> T:

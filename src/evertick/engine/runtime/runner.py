@@ -64,8 +64,9 @@ class RunningAction(ABC):
     def finish(
         self, transaction: Transaction, outcome: Outcome, logs: Sequence[LogLine], again_at: Instant | None = None, /
     ) -> JobEnd | None:
-        """Write the end of the job in a transaction, under the fence of its claim, in any thread: for a runner whose
-        function writes together with its end.
+        """Write the end of the job in a transaction, for a runner whose function writes together with its end.
+
+        It checks the fence of the claim, and may be called in any thread.
 
         Returns the written end, which is canceled if the job was, or None if the claim is not held any more: then
         nothing else may be written. The runner returns it as `Ran.end`.

@@ -520,7 +520,10 @@ def _nth_step(base: int, step: int, parts: tuple[int, ...], begin: int, count: i
 
 
 def _nth_counted(rule: InstantRule, begin: int, count: int, step: int, parts: int) -> int | None:
-    """The count-th firing from `begin` on: doubles the span until it is long enough, then bisects it."""
+    """The count-th firing from `begin` on; None if there are fewer.
+
+    It doubles the searched span until that has enough firings, then bisects it.
+    """
     if count > ((SECOND_MAX - begin) // step + 2) * parts:
         return None
     if count > COUNTED_MAX and step // gcd(step, DAY) > REPEAT_MAX:

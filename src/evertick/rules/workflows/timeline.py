@@ -15,7 +15,7 @@ SHARE: Final = 0.15
 
 
 class Span(NamedTuple):
-    """A step in milliseconds, and whether it only waits: for a time or an event."""
+    """The time of a step in milliseconds, and whether it only waits for a time or an event."""
 
     start: int
     end: int
