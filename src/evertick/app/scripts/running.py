@@ -85,7 +85,7 @@ class Used(NamedTuple):
     at: float
 
     def now(self, at: float) -> float:
-        """Its weight at another instant, in milliseconds."""
+        """The processor time that still counts at another instant, in milliseconds."""
         return self.ms * float(0.5 ** ((at - self.at) / HALF_LIFE_S))
 
 
