@@ -43,7 +43,7 @@ UNCHANGED: Final = Unchanged()
 
 
 class Record(Protocol):
-    """A dataclass."""
+    """The type of dataclass instances."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
@@ -110,7 +110,7 @@ def shown_options(function: Callable[K, T]) -> Callable[K, T]:
 
 
 def spread(parameter: Parameter) -> list[Parameter]:
-    """A parameter; the keys of an unpacked TypedDict as keywords with their types, each of which may be left out."""
+    """The parameter, in a list. An unpacked TypedDict becomes a list of optional keyword parameters, one per key."""
     if parameter.kind is not Parameter.VAR_KEYWORD:
         return [parameter]
     kinds = get_args(parameter.annotation)[0].__annotations__

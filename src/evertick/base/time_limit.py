@@ -234,7 +234,7 @@ class Guard:
         raise FunctionTimeout from cause
 
     def withdraw(self) -> None:
-        """Called inside: afterwards no exception is pending. The last pending one may be raised in this method."""
+        """Called inside. When it returns, no exception is pending; one that was may be raised in this method."""
         global _flag_is_up  # noqa: PLW0603
         while self.busy:  # the watcher is between reading `inside` and raising the exception
             time.sleep(0)

@@ -156,7 +156,7 @@ class FailingSchedule(NamedTuple):
 
 
 class FailingFunction(NamedTuple):
-    """A function with failures that belong to no failing schedule: the number not retried, and the last one."""
+    """A function with failed jobs that are not runs of failing schedules: the number not retried, and the newest."""
 
     name: str
     jobs: int

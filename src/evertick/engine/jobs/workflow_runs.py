@@ -272,7 +272,7 @@ class OpenRuns:
             self._parked.append(Parked(claim.id, max(seen, default=0)))
 
     def _job_of(self, job_id: JobId, call: Call, claim: Claim, now: Instant) -> NewJob:
-        """The job as which a call begins. The run is notified of its end."""
+        """The job that runs a call. The run is notified of its end."""
         function = self._deps.runner.function(call.function)
         assert function is not None  # noqa: S101
         options, retry = call.options, call.options.retry or function.retry

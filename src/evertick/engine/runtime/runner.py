@@ -106,7 +106,7 @@ class Runner(Protocol):
     """Runs functions. Errors of user code are outcomes; only errors of the database are raised."""
 
     def function(self, name: str, /) -> ServedFunction | None:
-        """The function of this process with a name. None if jobs cannot call such a function."""
+        """The function with this name in this process; None if there is none that jobs can call."""
         ...
 
     def functions(self) -> Sequence[ServedFunction]:
@@ -126,7 +126,7 @@ class Runner(Protocol):
         ...
 
     def check_quotas(self, unit: UnitOfWork, jobs: Sequence[NewJob], /, *, now: Instant) -> None:
-        """Raise QuotaExceeded if their tenant has no capacity for the jobs as which the steps of a run begin."""
+        """Raise QuotaExceeded if the tenant has no capacity for these jobs, which run steps of a workflow."""
         ...
 
     def within_limit(self, claim: Claim, deliver: Callable[[], None], /) -> None:

@@ -414,7 +414,7 @@ class RRuleCompiler:
         return self._fires_at(moment.value) if moment.kind is MomentKind.LOCAL else moment.value
 
     def _fires_at(self, local: int) -> int:
-        """The instant at which a local time fires under the policy; for Overlap.BOTH that of the first pass."""
+        """The instant at which a local time fires under the DST policy; for Overlap.BOTH that of the first pass."""
         zone, instant = self._zone, instant_of(self._zone, local)
         starts, offsets, *_ = zone.covering(instant)
         segment = bisect_right(starts, instant) - 1

@@ -42,7 +42,7 @@ class Surroundings(Protocol):
         ...
 
     def make_job_id(self) -> JobId:
-        """Return the id of the job as which a call begins."""
+        """Return an id for the job that will run a call."""
         ...
 
     def within_limit(self, deliver: Callable[[], None]) -> None:
