@@ -396,7 +396,7 @@ class SyncActionCtx(_ActionContext):
 
 
 def run_in_frame(function: Function[..., Any], ctx: MutationCtx, args: Any, kwargs: Any) -> Any:
-    """Run a mutation as a frame of its transaction: everything it did is kept, or nothing."""
+    """Run a mutation as a nested part of its transaction. If it raises, its own changes are undone, and no others."""
     unit, budget = ctx._unit.unit, ctx._run.budget
     depth, writes = unit.depth, budget.writes
     unit.begin()

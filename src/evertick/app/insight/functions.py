@@ -29,7 +29,7 @@ from evertick.store.transaction.transaction import Transaction
 
 
 def activity_view(rows: Iterable[MinuteRow], start: Instant, now: Instant) -> ActivityView:
-    """What happened from `start` to `now`. `rows` are ordered by minute; each worker has its own row for a minute."""
+    """The activity from `start` to `now`. `rows` are ordered by minute; each worker has its own row for a minute."""
     minutes: dict[Instant, list[MinuteRow]] = {}
     for row in rows:
         minutes.setdefault(row.at, []).append(row)

@@ -30,7 +30,7 @@ _PLACE: Final = re.compile(r"(-?\d{1,18})-(|job_[0-9a-z]{1,40})-(\d{1,9})-(\d{1,
 
 
 class LinesWhere(TypedDict, total=False):
-    """Filters of lines; see `log_lines`."""
+    """The filters of `app.jobs.log_lines`, which documents them."""
 
     function: Annotated[Function[..., object] | str | None, Parameter(str, encode=name_of)]
     level: Annotated[

@@ -204,7 +204,7 @@ class EndOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SentJobOptions(KeyOptions):
-    """The options of `client.scheduler.using(...)`."""
+    """The options of `client.scheduler.using(...)`; `app.scheduler.using` documents them."""
 
     retry: Retry | Unchanged | None = UNCHANGED
     priority: int | Unchanged | None = UNCHANGED
@@ -214,12 +214,12 @@ class SentJobOptions(KeyOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions(EndOptions, SentJobOptions):
-    """The options of `scheduler.using(...)`."""
+    """The options of `scheduler.using(...)`, which documents them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentRunOptions(KeyOptions):
-    """The options of `client.workflows.using(...)`."""
+    """The options of `client.workflows.using(...)`; `app.workflows.using` documents them."""
 
     priority: int | Unchanged | None = UNCHANGED
     attributes: Mapping[str, Value] | Unchanged | None = UNCHANGED
@@ -227,7 +227,7 @@ class SentRunOptions(KeyOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(EndOptions, SentRunOptions):
-    """The options of `workflows.using(...)`."""
+    """The options of `workflows.using(...)`, which documents them."""
 
 
 RULES: Final[Mapping[str, Rule]] = {

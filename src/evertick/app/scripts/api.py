@@ -719,7 +719,7 @@ class _Schedules:
         spec: Spec,
         now: Instant,
     ) -> None:
-        """See `Function.check_schedule`."""
+        """Check a schedule that runs a script; see `Function.check_schedule`."""
         check_target(transaction, tenant, json.loads(arguments))
         plan = self._settings.plan_in(transaction, tenant)
         others = sum(1 for row in _schedules_of(transaction, tenant) if row.id != schedule_id)
