@@ -180,7 +180,7 @@ class HttpSend:
         )
 
     def _cut(self, client: "httpx2.Client") -> None:
-        """Close a client whose gateway does not reply in time. The next request creates a new one."""
+        """Close a client whose gateway does not reply in time. The next request uses a new client."""
         with self._lock:
             if self._http is client:
                 self._http = self._client()

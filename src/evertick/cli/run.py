@@ -173,7 +173,8 @@ def opened(function: str, app_file: str | None, db: str | None) -> "Iterator[tup
 
 
 def home_of(function: str) -> str:
-    """The module in a function's full name, for `load_app`; app.py if there is none. Raises Misuse."""
+    """The file of the module in a function's full name, for `load_app`; app.py if there is no such file. Raises Misuse.
+    """
     module = function.rpartition(".")[0]
     if not all(each.isidentifier() for each in module.split(".")):
         module = ""  # an address such as ../app names no module

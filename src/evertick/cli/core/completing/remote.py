@@ -19,7 +19,7 @@ ROWS_MAX: Final = 200
 
 
 def names(server: Server, kind: Kind, tenant: TenantId | None, begins: str, schedule: str | None) -> Iterable[str]:
-    """Candidates of a kind from the server. Schedules are only those that begin with `begins`.
+    """Candidates of a kind from the server or the cache. Schedules are only those that begin with `begins`.
 
     `schedule` is the schedule whose backfills are listed.
     """
