@@ -173,8 +173,7 @@ def opened(function: str, app_file: str | None, db: str | None) -> "Iterator[tup
 
 
 def home_of(function: str) -> str:
-    """The file of the module in a function's full name, for `load_app`; app.py if there is no such file. Raises Misuse.
-    """
+    """The file of the module in a function's full name, or else app.py. Raises Misuse if none exists."""
     module = function.rpartition(".")[0]
     if not all(each.isidentifier() for each in module.split(".")):
         module = ""  # an address such as ../app names no module
