@@ -95,7 +95,7 @@ class RequestSender(Protocol):
         """Check that the sender may call the function that `function_of` returns with other arguments; returns the
         work.
 
-        Raises AccessDenied if the sender may not do that.
+        Raises an error if the sender may not do that.
         """
         ...
 

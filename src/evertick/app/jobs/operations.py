@@ -94,8 +94,8 @@ class JobOperations:
     def get(self, job_id: JobIdOrKey) -> Work[JobView]:
         """A job: its state, its arguments, its result or error. `blocked` says that no live worker can run it.
 
-        Every method that takes a job takes its id or its key. A key means the unfinished job that has it, or if there
-        is none, the newest job that had it. Raises JobNotFound, InvalidArguments for the id of something else.
+        Every method that takes a single job takes its id or its key. A key means the unfinished job that has it, or if
+        there is none, the newest job that had it. Raises JobNotFound, InvalidArguments for the id of something else.
         """
         is_key(job_id)
         return lambda transaction: self._view(transaction, job_id)
@@ -128,7 +128,7 @@ class JobOperations:
         - `occurrence_from`, `occurrence_until`: started by a schedule for a nominal time then or later, and before.
         - `error`: a part of the error's type and message, such as "TimeoutError" or "no such user"; case is ignored.
         - `pool`: the name of their pool.
-        - `limit_key`: the key of the pool's limit `per_key`.
+        - `limit_key`: the limit key that they were scheduled with.
         - `blocked=True`: due, and no live worker runs them.
         - `not_retried=True`: failed, and not run again since. Calls of workflows are excluded, because their run
           repeats them.

@@ -115,7 +115,7 @@ class ScheduleOperations(ScheduleQueries):
         - `remaining_actions`: the maximum number of scheduled runs; by default there is no limit.
         - `workflow_id`: the first part of the names of the runs; by default the schedule's id.
         - `run_id_template`: the template of the names of the runs; by default `{workflow_id}-{nominal}`.
-        - `pool`: not allowed, because a run is in the pool of its function; raises an error.
+        - `pool`: not allowed, because a run is in the pool of its function; raises Misuse.
 
         For people: `note`, a text, and `memo`, a JSON object of at most 64 KiB.
 
