@@ -67,7 +67,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply of a gateway, as it came."""
+    """The raw reply of a gateway."""
 
     status: int
     body: bytes
@@ -84,7 +84,7 @@ class GatewayClient:
         self._send = send
 
     def health(self) -> GatewayHealth:
-        """How the gateway is; one small request that needs no token. Raises GatewayUnreachable."""
+        """The health of the gateway. The request is small and needs no token. Raises GatewayUnreachable."""
         return self._read(Request("GET", "/v1/health"), GatewayHealth)
 
     def crons(self) -> GatewayCrons:
@@ -92,7 +92,7 @@ class GatewayClient:
         return self._read(Request("GET", "/v1/crons"), GatewayCrons)
 
     def add(self, new: NewGatewayCron) -> tuple[GatewayCron, bool]:
-        """Add a cron, or declare the one of that key again; returns whether it is new. Safe to repeat.
+        """Add a cron, or update the one with the same key. Return the cron, and whether it is new. Safe to repeat.
 
         Raises InvalidCron, IntervalTooShort, UnknownCommand, AccessDenied.
         """
@@ -101,7 +101,7 @@ class GatewayClient:
         return _as(request, reply, GatewayCron), reply.status == 201
 
     def change(self, cron_id: str, change: GatewayCronChange, *, revision: str | None = None) -> GatewayCron:
-        """Change a cron; with `revision` only if it still has that one. Raises RevisionConflict, CronNotFound."""
+        """Change a cron. With `revision`, raise RevisionConflict if the cron has another one. Raises CronNotFound."""
         return self._read(Request("PATCH", _cron(cron_id), change.to_json(), _if(revision)), GatewayCron)
 
     def remove(self, cron_id: str, *, revision: str | None = None) -> None:
@@ -111,11 +111,11 @@ class GatewayClient:
             raise _lost(request, f"DELETE {request.path}: this is not what a gateway replies")
 
     def run(self, cron_id: str, *, key: str) -> str:
-        """Run a cron now; returns the id of its run, the same one for the same key."""
+        """Run a cron now; return the id of the run. A repeated call with the same key returns the same id."""
         return self._read(Request("POST", f"{_cron(cron_id)}/run", headers=_once(key)), StartedGatewayRun).run_id
 
     def run_command(self, name: str, arguments: Mapping[str, str] | None = None, *, key: str) -> str:
-        """Run a command or builtin that the gateway lists, without a cron, as `run`. Raises UnknownCommand."""
+        """As `run`, for a command or builtin that the gateway lists, without a cron. Raises UnknownCommand."""
         path = f"/v1/commands/{quote(name, safe='')}/run"
         body = {"arguments": dict(arguments or {})}
         return self._read(Request("POST", path, body, _once(key)), StartedGatewayRun).run_id
@@ -133,7 +133,7 @@ class GatewayClient:
         return _as(request, self._reply(request), kind)
 
     def _reply(self, request: Request) -> Reply:
-        """The reply to a request. Raises the error that its problem names."""
+        """The reply to a request. Raises the error that the reply describes."""
         reply = self._send(request)
         if 200 <= reply.status < 300:
             return reply
@@ -158,10 +158,10 @@ class GatewayClient:
 
 
 class HttpSend:
-    """Sends requests to the address of a gateway. Redirects are not followed: they would carry the token elsewhere."""
+    """Sends requests to a gateway. Redirects are not followed, because they would send the token elsewhere."""
 
     def __init__(self, url: str, token: str | None = None, *, timeout_s: float = TIMEOUT_S) -> None:
-        """Raises Misuse for an address that is none of a gateway, and for a token that no request can bring."""
+        """Raises Misuse for an address that no gateway can have, and for a token that a header cannot contain."""
         try:
             import httpx2  # noqa: F401
         except ModuleNotFoundError:
@@ -180,14 +180,14 @@ class HttpSend:
         )
 
     def _cut(self, client: "httpx2.Client") -> None:
-        """Close a client whose gateway does not reply in time; the next request has a new one."""
+        """Close a client whose gateway does not reply in time. The next request uses a new client."""
         with self._lock:
             if self._http is client:
                 self._http = self._client()
         client.close()
 
     def __call__(self, request: Request) -> Reply:
-        """Send a request. Raises GatewayUnreachable, or OutcomeUnknown if a change may have happened."""
+        """Send a request. Raises GatewayUnreachable, or OutcomeUnknown if the request may have changed something."""
         import httpx2
 
         # Its own timeouts are between two pieces: headers that come byte by byte would never reach one.
@@ -224,13 +224,13 @@ class HttpSend:
             return Reply(response.status_code, bytes(body))
 
     def take_token(self, token: str) -> None:
-        """Send this token from now on."""
+        """Use this token for all later requests."""
         self._headers = authorization(token)
         self._http.headers.update(self._headers)
 
     @property
     def http(self) -> "httpx2.Client":
-        """The client below, for the part of the contract without a reply: the stream of events."""
+        """The underlying HTTP client, for the one endpoint without a single reply: the stream of events."""
         return self._http
 
     def close(self) -> None:
@@ -247,13 +247,13 @@ class HttpSend:
 
 
 def check_name(name: object) -> None:
-    """Raise Misuse for what is no name of a gateway."""
+    """Raise Misuse unless `name` is a valid name of a gateway."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise Misuse(f"a gateway cannot be called {name!r}: use letters, digits, '.', '_' and '-', 100 at most")
 
 
 def check_url(url: str) -> None:
-    """Raise Misuse for an address that is none of a gateway."""
+    """Raise Misuse unless `url` can be the address of a gateway."""
     try:
         parts = urlsplit(url)
         fits = (
@@ -279,7 +279,7 @@ def _as(request: Request, reply: Reply, kind: type[S]) -> S:
 
 
 def _lost(request: Request, words: str) -> GatewayUnreachable | OutcomeUnknown:
-    """The error after a reply that did not come, or cannot be read."""
+    """The error for a request whose reply did not arrive or cannot be read."""
     if request.method == "GET":
         return GatewayUnreachable(words)
     return OutcomeUnknown(f"it may have happened or not: {words}")
@@ -300,7 +300,7 @@ def _once(key: str) -> dict[str, str]:
 
 
 def _plain(text: str, what: str) -> str:
-    """A text that a header can have. Raises Misuse."""
+    """The text, if a header can contain it. Raises Misuse."""
     if not text or len(text) > HEADER_CHARS_MAX or not text.isascii() or not text.isprintable() or '"' in text:
         raise Misuse(f"{what} has 1 to {HEADER_CHARS_MAX} printable ASCII characters and no quotes, not {text[:50]!r}")
     return text

@@ -1,1 +1,4 @@
-"""Schemas: what Evertick returns about jobs and schedules, each field named once, for Python and for JSON alike."""
+"""Schemas of what Evertick returns about jobs and schedules.
+
+Each field has one definition, which is used in Python and in JSON.
+"""

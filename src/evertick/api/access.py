@@ -9,10 +9,11 @@ from evertick.base.records.access import AccessToken, AuditLine, SavedViewRow, S
 
 
 class TokenView(Schema):
-    """A token of the HTTP API, without its secret, which is kept nowhere.
+    """A token of the HTTP API, without its secret. The secret is not stored.
 
-    `tenant` is None for a token of all tenants. `expires_at` is None for one that does not expire. `last_used_at` is
-    exact to a minute.
+    `tenant` is None if the token is valid for all tenants. `expires_at` is None if the token does not expire.
+    `revoked_at` is None if it was not revoked. `last_used_at` is accurate to one minute. It is None if the token was
+    never used.
     """
 
     id: str
@@ -32,7 +33,7 @@ class TokenView(Schema):
 
 
 class NewToken(TokenView):
-    """A token that was just made. `secret` is what a client sends; it is shown this once."""
+    """A token that was just created. `secret` is what clients send. It cannot be displayed again."""
 
     secret: str
 
@@ -43,18 +44,19 @@ class NewToken(TokenView):
 
 
 class TokenPage(Page):
-    """Tokens, and where the next page begins; `cursor` is None on the last one."""
+    """A page of tokens. `cursor` continues the list; it is None on the last page."""
 
     tokens: tuple[TokenView, ...]
     cursor: str | None
 
 
 class AuditView(Schema):
-    """Something that was changed over HTTP or on the command line.
+    """A change that was made over HTTP or with the command line: an entry of the audit log.
 
-    `actor` is who did it, `action` what was done (`job.cancel`), `target` to what. `before` and `after` are the thing
-    as the API shows it; None where there was none, or will be none. `request` is the id of the HTTP request.
-    `unreadable` says of each column that this release cannot read why.
+    `actor` is who made the change. `action` is the kind of change, such as `job.cancel`. `target` is the object that
+    was changed. `before` and `after` are the object as the API shows it. `before` is None if the object was created,
+    `after` is None if it was deleted. `request` is the id of the HTTP request. `unreadable` has one line for each
+    column that this release cannot read: its name and the reason.
     """
 
     id: str
@@ -70,7 +72,7 @@ class AuditView(Schema):
 
     @classmethod
     def of(cls, line: AuditLine) -> Self:
-        """The view of a line of the log."""
+        """The view of an entry of the audit log."""
         reading = RowReading()
         return cls(
             id=line.id,
@@ -87,7 +89,7 @@ class AuditView(Schema):
 
 
 class AuditPage(Page):
-    """Lines of the audit log, and where the next page begins; `cursor` is None on the last one."""
+    """A page of the audit log. `cursor` continues the list; it is None on the last page."""
 
     changes: tuple[AuditView, ...]
     cursor: str | None
@@ -111,10 +113,11 @@ def _shown(token: AccessToken) -> dict[str, Any]:
 
 
 class SavedView(Schema):
-    """A saved view of a list.
+    """A saved view of a list in the dashboard.
 
-    `page` is the list: `schedules`, `jobs` or `workflows`. `params` are filters, order and columns, as the address of
-    the list has them. Everybody of the tenant sees a view that is `shared`, others only the token that made them.
+    `page` is the list: `schedules`, `jobs` or `workflows`. `params` are the filters, the order and the columns, as
+    query parameters of the list's URL. If `shared` is True, everybody with access to the tenant sees the view. If it is
+    False, only the token that created it does.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Schemas that single commands of the command line write; the views that several share are in other modules."""
+"""Schemas of the output of single commands. Views that several commands print are in other modules."""
 
 from typing import Any, Self
 
@@ -9,68 +9,74 @@ from evertick.base.ids import JobId, ScheduleId
 
 
 class CreatedSchedule(ScheduleDescription):
-    """A schedule that was made, or with `dry_run` would be."""
+    """A schedule that was created. With `dry_run`, the schedule that would be created."""
 
     dry_run: bool
 
     @classmethod
     def of(cls, made: ScheduleDescription, *, dry_run: bool) -> Self:
-        """The schedule `made`."""
+        """The output for the schedule `made`."""
         return cls.model_construct(**dict(made), dry_run=dry_run)
 
 
 class UpdatedSchedule(CreatedSchedule):
-    """A schedule after a change. `changes` are by name, each [before, after]."""
+    """A schedule after a change. With `dry_run`, the change was not made.
+
+    `changes` maps the name of each changed field to its two values, [before, after].
+    """
 
     changes: dict[str, list[Any]]
 
     @classmethod
     def after(cls, made: ScheduleDescription, changes: dict[str, list[Any]], *, dry_run: bool) -> Self:
-        """The schedule `made`, whose `changes` were made, or with `dry_run` would be."""
+        """The output for the schedule `made` after `changes`. With `dry_run`, the changes were not made."""
         return cls.model_construct(**dict(made), changes=changes, dry_run=dry_run)
 
 
 class PlannedTime(TimeView):
-    """A time that a backfill would run, and whether it ran before."""
+    """A time that a backfill would run. `already_ran` is True if a run was started for this time before."""
 
     already_ran: bool
 
 
 class ScheduledCall(Schema):
-    """A call that was scheduled. `due_at` is None if the job is gone already."""
+    """A call that was scheduled as a job. `due_at` is None if the job does not exist any more."""
 
     job_id: JobId
     due_at: Moment | None
 
 
 class MovedJob(Schema):
-    """A job that is due at another time now."""
+    """A job whose due time was changed. `due_at` is the new time."""
 
     job_id: JobId
     due_at: Moment
 
     @classmethod
     def of(cls, job: JobView) -> Self:
-        """The view of a job that was moved."""
+        """The output for a job whose due time was changed."""
         return cls(job_id=job.id, due_at=job.due_at)
 
 
 class RetriedJob(Schema):
-    """A job that runs again, and the new job as which it does."""
+    """A job that was retried. `retried_as` is the id of the new job."""
 
     job_id: JobId
     retried_as: JobId
 
 
 class CanceledJob(Schema):
-    """A job that was canceled; one that `still_runs` ends as canceled when its function has ended."""
+    """A job that was canceled.
+
+    If `still_runs` is True, the function of the job is still running. The job becomes canceled when the function ends.
+    """
 
     job_id: JobId
     still_runs: bool
 
 
 class ChangedCount(Schema):
-    """How many were changed of those that filters have chosen."""
+    """The number of objects that a command with filters has changed."""
 
     count: int
 
@@ -82,7 +88,11 @@ class DeletedSchedule(Schema):
 
 
 class SentEvent(Schema):
-    """An event that was sent to a run; `awaited` if its code waited for it then, else it is kept."""
+    """An event that was sent to a workflow run.
+
+    `awaited` is True if the code of the run was waiting for the event. If it is False, the event is stored until the
+    code waits for it.
+    """
 
     run: str
     event: str
@@ -90,14 +100,20 @@ class SentEvent(Schema):
 
 
 class RestartedRuns(Schema):
-    """How many runs were restarted of those that filters have chosen, and how many were left out."""
+    """The result of restarting all workflow runs that match filters.
+
+    `restarted` is how many runs were restarted. `left_out` is how many of the matching runs were not restarted.
+    """
 
     restarted: int
     left_out: int
 
 
 class FunctionCounts(Schema):
-    """How many jobs of a function there are, by state; `not_retried` of the failed ones were not run again."""
+    """The number of jobs of a function in each state.
+
+    `not_retried` is how many of the failed jobs were not run again.
+    """
 
     function: str
     pending: int
@@ -109,7 +125,7 @@ class FunctionCounts(Schema):
 
 
 class BackupReport(Schema):
-    """A copy of a database, and its size."""
+    """A backup of a database that was written to `file`. `bytes` is the size of the file."""
 
     database: str
     file: str
@@ -117,7 +133,7 @@ class BackupReport(Schema):
 
 
 class CopyReport(Schema):
-    """A copy of a database in another one, and how many rows each table has; those without any are left out."""
+    """A copy of the database `source` to `database`. `rows` is the number of rows by table, without empty tables."""
 
     source: str
     database: str
@@ -125,16 +141,17 @@ class CopyReport(Schema):
 
 
 class MigrationReport(Schema):
-    """The steps that a migration took."""
+    """A migration of a database. `steps` are the steps that were applied, in order; empty if none was necessary."""
 
     database: str
     steps: list[str]
 
 
 class VersionReport(Schema):
-    """The versions of everything that matters for a question; `not installed` for a library that is not.
+    """The versions of Evertick, Python and the libraries, for bug reports.
 
-    `schema` is the step of migration that this release brings databases to, `zone_data` where time zones come from.
+    The version of a library that is missing is `not installed`. `schema` is the migration step to which this release
+    migrates databases. `zone_data` is the source of the time zone data.
     """
 
     evertick: str

@@ -1,4 +1,4 @@
-"""Schemas of deploys: how what is scheduled fits the code."""
+"""Schemas of checks: whether jobs and schedules fit the code, and whether the workers of a database can run them."""
 
 from enum import StrEnum
 
@@ -10,26 +10,27 @@ from evertick.base.ids import TenantId
 
 
 class Problem(StrEnum):
-    """Why something that is scheduled will not run with this code."""
+    """Why a job, a schedule or a cron cannot run with this code."""
 
     REMOVED = "removed"
-    """The code has no function of that name, and no alias."""
+    """The code has no function and no alias with this name."""
     NOT_CALLABLE = "not_callable"
-    """The function has become a query, which is never a job."""
+    """The function is a query now, and a query cannot run as a job."""
     ARGUMENTS = "arguments"
     """The arguments do not fit the function's signature."""
     UNREADABLE = "unreadable"
-    """A newer release has written it, or it is damaged."""
+    """The row is damaged, or a newer release has written it."""
     JOURNAL = "journal"
-    """The code of a workflow makes other calls than its runs have made."""
+    """The code of a workflow makes other calls than those in the journal of a run."""
     INVALID = "invalid"
-    """A cron that the code declares cannot work, so no worker would start."""
+    """The declaration of a cron in the code is invalid, so no worker would start."""
 
 
 class Finding(Schema):
-    """A tenant's jobs or schedules of one function that have the same problem.
+    """The jobs, schedules or crons of one function of a tenant that have the same problem.
 
-    `what` is `job`, `schedule` or `cron`; `ids` are the first ten of `count`. `fix` says what to do.
+    `what` is `job`, `schedule` or `cron`. `count` is how many have the problem. `ids` are the first ten of them.
+    `detail` describes the problem. `fix` says what to do.
     """
 
     what: str
@@ -43,9 +44,10 @@ class Finding(Schema):
 
 
 class DoctorReport(Schema):
-    """How the pending jobs, the schedules and the crons of some tenants fit the code of an app.
+    """Whether the pending jobs, the schedules and the crons of some tenants can run with the code of an app.
 
-    The numbers say how many were checked; `complete` is False if there were more jobs or runs than that.
+    `jobs`, `schedules` and `crons` are how many were checked. `complete` is False if there were more jobs or runs than
+    are checked.
     """
 
     app: str
@@ -56,15 +58,19 @@ class DoctorReport(Schema):
     complete: bool
     findings: tuple[Finding, ...]
     inactive: tuple[WorkflowTypeView, ...]
-    """Workflows of the code that are paused, deprecated or deleted: no run of them starts. That is no finding."""
+    """The workflows of the code that are paused, deprecated or deleted. No run of them starts. They are not findings.
+    """
     crons_added: tuple[str, ...] = ()
     crons_deleted: tuple[str, ...] = ()
-    """Crons that the next start of a worker adds and deletes. That is no finding, unless times are lost with it."""
+    """`crons_added` and `crons_deleted` are the crons that the next start of a worker adds and deletes.
+
+    They are findings only if times are lost.
+    """
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def fits(self) -> bool:
-        """Whether there is nothing to complain of."""
+        """Whether there are no findings."""
         return not self.findings
 
 
@@ -72,36 +78,40 @@ class DoctorReport(Schema):
 
 
 class FleetCheck(StrEnum):
-    """What is checked."""
+    """A check of a fleet: of the database and all its workers."""
 
     WRITES = "writes"
-    """Whether the program that checks can write the database."""
+    """Whether the database accepts writes of the program that runs the check."""
     CLOCK = "clock"
-    """The difference between the clocks of the program that checks and of the database."""
+    """The difference between the clock of the database and the clock of the machine that runs the check."""
     ZONE_DATA = "zone_data"
-    """Whether all live workers have the same release of the time zone database."""
+    """Whether all live workers use the same release of the time zone database."""
     WORKERS = "workers"
-    """Whether workers are alive, and whether the rows of dead ones are cleared away."""
+    """Whether a worker is alive, and whether the rows of dead workers are deleted."""
     LAG = "lag"
     """How long due jobs wait."""
     POOLS = "pools"
-    """Whether each pool with due jobs has a live worker."""
+    """Whether each pool that has due jobs is served by a live worker."""
     FUNCTIONS = "functions"
     """Whether each function that is due or scheduled is served by a live worker."""
     COPIES = "copies"
-    """Whether commits wait for a standby, if the address names several servers."""
+    """Whether commits wait for a standby. It is checked only if the database URL has several servers."""
     ROWS = "rows"
     """Whether this release can read the rows of active schedules and of workers."""
     RUNS = "runs"
-    """Whether runs of workflows can go on."""
+    """Whether workflow runs can continue."""
     MISSED = "missed"
-    """Whether times of schedules were found missed in the last 24 hours, and have not been run since."""
+    """Whether missed times were found in the last 24 hours that no trigger or backfill has run since."""
     TIMES = "times"
-    """Whether active schedules have a time to come."""
+    """Whether each active schedule has a next time."""
 
 
 class FleetFinding(Schema):
-    """Something that keeps jobs or schedules from running. `name` is what it is about; `fix` says what to do."""
+    """A reason why jobs or schedules do not run.
+
+    `tenant` is None if the finding is not about one tenant. `name` is the object that has the problem, such as a
+    worker, a pool, a function or a schedule. `detail` describes the problem. `fix` says what to do.
+    """
 
     check: FleetCheck
     tenant: TenantId | None
@@ -111,10 +121,11 @@ class FleetFinding(Schema):
 
 
 class FleetReport(Schema):
-    """What keeps the workers of a database from doing what some tenants have scheduled.
+    """The reasons why the workers of a database do not run the scheduled work of some tenants.
 
-    `clock_ahead_ms` is by how much the database's clock is ahead of that of the program that checked. `complete` is
-    False if there were more jobs, schedules or tenants than are checked.
+    `workers` is the number of live workers. `clock_ahead_ms` is how far the clock of the database is ahead of the clock
+    of the machine that ran the check, in milliseconds. `complete` is False if there were more jobs, schedules or
+    tenants than are checked.
     """
 
     at: Moment
@@ -127,5 +138,5 @@ class FleetReport(Schema):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def well(self) -> bool:
-        """Whether there is nothing to complain of."""
+        """Whether there are no findings."""
         return not self.findings

@@ -1,4 +1,4 @@
-"""Schemas of tables and their documents."""
+"""Schemas of document tables and their documents."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -10,15 +10,16 @@ from evertick.base.records.documents import StoredDocument, TableCount
 
 
 def creation_time(document_id: str) -> Instant:
-    """When a document was made, which its id says."""
+    """When a document was created. The time is part of its id."""
     return Instant(int(creation_time_ms(document_id)))
 
 
 class TableView(Schema):
-    """A table in which a tenant has documents, or of which an index is built.
+    """A table that has documents of a tenant, or an index.
 
-    `documents` is how many there are, counted up to a limit: with `more` there are more than that. `newest` is when the
-    last one that is still there was made. `indexes` are those that are built, each with its fields in their order.
+    `documents` is the number of documents, counted up to a limit. `more` is True if there are more than that. `newest`
+    is when the newest existing document was created, None if there is none. `indexes` maps each index that has been
+    built to its fields, in order.
     """
 
     table: str
@@ -43,8 +44,9 @@ class TableView(Schema):
 class DocumentView(Schema):
     """A document as it is stored.
 
-    `fields` are its own fields as JSON. What JSON has no word for is an object with one key: `{"$datetime": "..."}`,
-    and so `$date`, `$decimal`, `$uuid`, `$bytes` (base64) and `$float` (of infinite ones and NaN).
+    `fields` are the fields of the document as JSON. A value without a JSON type is an object with one key:
+    `{"$datetime": "..."}`, `$date`, `$decimal`, `$uuid`, `$bytes` (base64) or `$float` (infinity and NaN). `unreadable`
+    says what this release cannot read, and why.
     """
 
     id: str
@@ -67,7 +69,7 @@ class DocumentView(Schema):
 
 
 class DocumentPage(Page):
-    """Documents, and where the next page begins; `cursor` is None on the last one."""
+    """A page of documents. `cursor` continues the list; it is None on the last page."""
 
     documents: tuple[DocumentView, ...]
     cursor: str | None

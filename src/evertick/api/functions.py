@@ -7,9 +7,10 @@ from evertick.base.records.jobs import FunctionKind
 
 
 class FunctionView(Schema):
-    """A function of an app. `parameters` is its signature as people read it: `(order_id: str, note: str = '')`.
+    """A function of an app.
 
-    `internal` says that it is not meant to be called from outside the app.
+    `parameters` is its signature as text: `(order_id: str, note: str = '')`. `internal` is True if the function is not
+    meant to be called from outside the app. `description` is its docstring.
     """
 
     name: str

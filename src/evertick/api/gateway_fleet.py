@@ -1,4 +1,4 @@
-"""What the platform says of gateways: which there are, how they are, and copies of their crons."""
+"""Schemas of gateways as the platform knows them: the gateways, their health, and copies of their crons."""
 
 from typing import Any, Literal
 
@@ -13,9 +13,10 @@ Health = Literal["healthy", "degraded", "offline"]
 class GatewayView(Schema):
     """A gateway.
 
-    `health` is `degraded` after a missed heartbeat or with `warnings`, and `offline` after three; `reason` says why it
-    is not healthy. `mode` is `pull` if the platform calls `url`, `dial_out` if the gateway fetches its requests.
-    `crons_at` is when the copy of its crons was current.
+    `health` is `degraded` after one missed heartbeat or if there are `warnings`. It is `offline` after three missed
+    heartbeats. `reason` says why the gateway is not healthy, else it is None. `mode` is `pull` if the platform sends
+    requests to `url`. It is `dial_out` if the gateway fetches its requests; `url` is None then. `crons_at` is when the
+    platform's copy of the crons was last current, None if there is no copy yet.
     """
 
     name: str
@@ -35,9 +36,11 @@ class GatewayView(Schema):
 
 
 class FleetCron(Schema):
-    """A copy of a cron of a gateway: as it was at `as_of`. `removed_at` is when it was not there any more.
+    """The platform's copy of a cron of a gateway.
 
-    `overdue` says that its next time is over; an offline gateway may have run it.
+    `as_of` is when the copy was last current. `removed_at` is when the platform found that the cron was removed, None
+    if it was not. `overdue` is True if the next time in the copy has passed. The gateway may have run it while it was
+    offline.
     """
 
     gateway: str
@@ -49,15 +52,20 @@ class FleetCron(Schema):
 
 
 class FleetCrons(Schema):
-    """A page of copies, by next time. `next` goes into `after` for the page that follows; None if this is the last."""
+    """A page of copies of crons, ordered by next time.
+
+    To get the next page, pass `next` as `after`. `next` is None on the last page.
+    """
 
     crons: tuple[FleetCron, ...]
     next: str | None
 
 
 class GatewayCronLine(Schema):
-    """A copy of a cron in a line, for the command line: `schedule` is the expression, the period, the time or the rule,
-    `status` enabled, disabled, overdue or removed, `action` its type.
+    """A copy of a cron as one line of the command line's output.
+
+    `schedule` is the cron expression, the interval, the time or the RRULE. `status` is `enabled`, `disabled`, `overdue`
+    or `removed`. `action` is the type of the action.
     """
 
     gateway: str
@@ -78,7 +86,7 @@ class GatewayCronLine(Schema):
 
     @classmethod
     def of(cls, each: FleetCron) -> "GatewayCronLine":
-        """The line of a copy."""
+        """The line for a copy of a cron."""
         cron, schedule = each.cron, each.cron.schedule
         form = schedule.to_json()
         period = None if schedule.every_ms is None else f"every {schedule.every_ms / 1_000:g} s"
@@ -103,20 +111,20 @@ class GatewayCronLine(Schema):
 
 
 class RemovedGateway(Schema):
-    """A gateway that is forgotten; its process goes on with its crons."""
+    """A gateway that was removed from the platform. Its process continues to run its crons."""
 
     name: str
 
 
 class RemovedGatewayCron(Schema):
-    """A cron that was removed at its gateway."""
+    """A cron that was removed from its gateway."""
 
     gateway: str
     cron: str
 
 
 class JoinToken(Schema):
-    """With which a gateway registers once, under `name`. The token is shown once."""
+    """A token with which a gateway can register once, under `name`. The token cannot be displayed again."""
 
     token: str
     name: str
@@ -124,8 +132,10 @@ class JoinToken(Schema):
 
 
 class RegisteredGateway(Schema):
-    """What a gateway keeps: `secret` proves it to the platform, `access_token` proves the platform to it (None for one
-    that dials out).
+    """The credentials that a gateway stores after it has registered.
+
+    The gateway sends `secret` to authenticate to the platform. The platform sends `access_token` to authenticate to the
+    gateway. `access_token` is None if the gateway has no `url` and fetches its requests.
     """
 
     gateway_id: str
@@ -134,7 +144,7 @@ class RegisteredGateway(Schema):
 
 
 class Registration(Schema):
-    """What a gateway says when it registers. Without `url` it dials out."""
+    """The request with which a gateway registers. Without `url`, the gateway fetches its requests from the platform."""
 
     model_config = ConfigDict(defer_build=False)
 
@@ -148,7 +158,7 @@ class Registration(Schema):
 
 
 class Heartbeat(Schema):
-    """What a gateway says every 20 s."""
+    """The request that a gateway sends every 20 seconds."""
 
     model_config = ConfigDict(defer_build=False)
 
@@ -160,8 +170,10 @@ class Heartbeat(Schema):
 
 
 class HeartbeatReply(Schema):
-    """Whether the gateway is to ask for a new secret and a new token; `superseded` says that a later process of it is
-    the gateway by now, so that this one should end.
+    """The reply to a heartbeat.
+
+    If `rotate` is True, the gateway must request a new secret and a new access token. If `superseded` is True, a newer
+    process has registered as this gateway, and this process should end.
     """
 
     rotate: bool
@@ -169,7 +181,7 @@ class HeartbeatReply(Schema):
 
 
 class FetchedRequest(Schema):
-    """A request of the contract that a gateway fetched."""
+    """An HTTP request of the platform that a gateway fetches and runs."""
 
     id: str
     method: str
@@ -179,7 +191,7 @@ class FetchedRequest(Schema):
 
 
 class FetchedReply(Schema):
-    """The reply of a gateway to a request that it fetched."""
+    """The reply of a gateway to a request that it fetched. `id` is the id of the request."""
 
     model_config = ConfigDict(defer_build=False)
 
@@ -189,6 +201,6 @@ class FetchedReply(Schema):
 
 
 class FetchedRequests(Schema):
-    """What a gateway is to do."""
+    """The requests that a gateway must run."""
 
     requests: tuple[FetchedRequest, ...]

@@ -1,8 +1,8 @@
-"""The contract of gateways: what `/v1` of a gateway takes and returns.
+"""The gateway contract: the requests and replies of `/v1` of a gateway.
 
-A gateway is a process that owns its crons. The platform, `evertick gateway check` and any HTTP client use these
-schemas, whatever runs behind it. What a newer gateway adds to a reply is ignored; an unknown member of a schedule or of
-an action is refused, because a wrong schedule must not run.
+A gateway is a process that owns its crons. The platform, `evertick gateway check` and any HTTP client use these schemas
+with every kind of gateway. Unknown members of a reply are ignored, because a newer gateway may add some. Unknown
+members of a schedule or an action are rejected, because a wrong schedule must not run.
 """
 
 import hashlib
@@ -15,14 +15,14 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StrictB
 from evertick.api.schema import Moment, Schema, no_number
 
 OUTPUT_BYTES_MAX: Final = 64 * 1024
-"""Of the output of a run, in UTF-8. What is more is cut."""
+"""Bytes of the output of a run, in UTF-8. Longer output is cut."""
 KEY_CHARS_MAX: Final = 200
 NAME_CHARS_MAX: Final = 200
 TEXT_CHARS_MAX: Final = 16 * 1024
-"""Of a body, a message or an argument."""
+"""Characters of a body, a message or an argument."""
 RRULE_CHARS_MAX: Final = 4_000
 RUNS_MAX: Final = 200
-"""Runs of one reply."""
+"""Runs in one reply."""
 
 GatewayStatus = Literal["healthy", "degraded"]
 RunStatus = Literal["succeeded", "failed", "skipped", "running", "unknown"]
@@ -42,13 +42,13 @@ Text = Annotated[str, Field(max_length=TEXT_CHARS_MAX)]
 
 
 class _Kinds(Schema):
-    """A value whose `type` says which other members it has."""
+    """An object whose `type` determines which other members are required and allowed."""
 
     model_config = ConfigDict(extra="forbid", defer_build=False)
 
     @classmethod
     def members(cls) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
-        """By type: the members that it needs, and those that it may have."""
+        """Maps each type to its required members and its optional members."""
         raise NotImplementedError
 
     @model_validator(mode="after")
@@ -67,9 +67,9 @@ class _Kinds(Schema):
 class GatewaySchedule(_Kinds):
     """When a cron runs.
 
-    `cron` has `expression` (5 fields), `interval` has `every_ms`, `once` has `at`, `rrule` has `rrule` (with its
-    DTSTART); `timezone` is an IANA name, UTC if there is none. `event` is read-only: something else than time starts
-    the cron, and `detail` says what.
+    `type` determines the other members. `cron` has `expression` (5 fields), `interval` has `every_ms` (milliseconds),
+    `once` has `at`, and `rrule` has `rrule` (including DTSTART). `timezone` is an IANA name; UTC if it is None. A cron
+    of type `event` is started by something other than time, which `detail` describes. This type is read-only.
     """
 
     type: ScheduleType
@@ -100,10 +100,11 @@ class GatewaySchedule(_Kinds):
 class GatewayAction(_Kinds):
     """What a cron does.
 
-    `http` requests `url` with `method` (GET or POST) and `body`; its host is on the gateway's own list. `builtin` and
-    `command` run what the gateway itself calls `name`; `arguments` are those that its configuration lists. `event`
-    gives `text` and `agent` gives `message` to an agent, where the gateway has one. Of a cron that is not managed only
-    the type may be shown: prompts of other people are private.
+    `type` determines the other members. `http` sends a request to `url` with `method` (GET or POST) and `body`; the
+    configuration of the gateway must allow the host. `builtin` and `command` run the builtin or the command `name` of
+    the gateway; the gateway's configuration says which `arguments` it accepts. `event` sends `text` to an agent and
+    `agent` sends `message`, if the gateway has an agent. If the cron is not managed, all members except `type` may be
+    missing: prompts of other users are private.
     """
 
     type: ActionType
@@ -146,10 +147,11 @@ NewAction = Annotated[GatewayAction, AfterValidator(_complete)]
 
 
 class GatewayCron(Schema):
-    """A cron as its gateway knows it.
+    """A cron of a gateway.
 
-    `managed` says whether it was added through the contract, so that it can be changed; `key` is then the caller's.
-    `system` crons belong to the gateway itself. `revision` is another text after each change, for `If-Match`.
+    `managed` is True if the cron was added through this contract. Only managed crons can be changed. `key` is the key
+    that the caller gave a managed cron, None for other crons. `system` is True if the cron belongs to the gateway
+    itself. `revision` changes with each change of the cron; send it as `If-Match`.
     """
 
     id: str
@@ -170,18 +172,20 @@ class GatewayCron(Schema):
 
 
 class GatewayCrons(Schema):
-    """All crons of a gateway. `digest` is another text as soon as any of them reads differently."""
+    """All crons of a gateway. `digest` changes whenever any of the crons changes."""
 
     crons: tuple[GatewayCron, ...]
     digest: str
 
 
 class GatewayHealth(Schema):
-    """How a gateway is. It needs no token.
+    """The health of a gateway. The request needs no token.
 
-    `runtime` is what runs behind the contract (evertick, openclaw). `instance_id` is another one for each process.
-    `capabilities` are what it takes: `schedule:cron`, `action:http`, `events` ... `commands` and `builtins` are the
-    names that `POST /v1/commands/{name}/run` and actions take.
+    `runtime` is the software behind the contract, such as evertick or openclaw. `instance_id` is different for each
+    process. `capabilities` are the types and functions that the gateway supports, such as `schedule:cron`,
+    `action:http` or `events`. `commands` are the names that `POST /v1/commands/{name}/run` and actions of type
+    `command` accept. `builtins` are the names that actions of type `builtin` accept. `digest` is that of
+    `GatewayCrons`.
     """
 
     status: GatewayStatus
@@ -198,9 +202,10 @@ class GatewayHealth(Schema):
 
 
 class GatewayRun(Schema):
-    """One run of a cron, or of a command without a cron (`cron_id` is then None).
+    """A run of a cron, or of a command.
 
-    `occurrence` is the nominal time of a run by the schedule. `output` is text of a stranger: show it, never render it.
+    `cron_id` is None if a command was run without a cron. `occurrence` is the scheduled time of the run, None if the
+    schedule did not start it. `output` is untrusted text: display it, but never interpret it as HTML.
     """
 
     run_id: str
@@ -216,13 +221,13 @@ class GatewayRun(Schema):
 
 
 class GatewayRuns(Schema):
-    """Runs of a cron, the newest first."""
+    """Runs of a cron, newest first."""
 
     runs: tuple[GatewayRun, ...]
 
 
 class StartedGatewayRun(Schema):
-    """A run that was asked for."""
+    """A run that was started by a request."""
 
     run_id: str
 
@@ -230,8 +235,8 @@ class StartedGatewayRun(Schema):
 class NewGatewayCron(Schema):
     """A cron to add.
 
-    A key that exists declares that cron again: everything is replaced, `enabled` only if it is given. A name that is
-    not given is the key.
+    If a cron with this key exists, it is replaced. Its `enabled` then changes only if the request has `enabled`. `name`
+    is the key by default.
     """
 
     model_config = ConfigDict(extra="forbid", defer_build=False)
@@ -244,7 +249,10 @@ class NewGatewayCron(Schema):
 
 
 class GatewayCronChange(Schema):
-    """What changes of a cron; what is not given stays. A cron that is enabled again goes on from now."""
+    """A change of a cron. Members that are missing do not change.
+
+    If a cron is enabled again, times that passed while it was disabled do not run.
+    """
 
     model_config = ConfigDict(extra="forbid", defer_build=False)
 
@@ -255,7 +263,7 @@ class GatewayCronChange(Schema):
 
 
 class CronChanges(TypedDict, total=False):
-    """What may be changed of a cron."""
+    """The fields of a cron that can be changed."""
 
     name: str
     schedule: Mapping[str, Any]
@@ -264,7 +272,7 @@ class CronChanges(TypedDict, total=False):
 
 
 class GatewayCommandRun(Schema):
-    """The arguments of a command that is run without a cron."""
+    """The request to run a command without a cron. `arguments` are the arguments of the command."""
 
     model_config = ConfigDict(extra="forbid", defer_build=False)
 
@@ -272,7 +280,11 @@ class GatewayCommandRun(Schema):
 
 
 class GatewayEvent(Schema):
-    """Something that happened: `cron.added`, `cron.updated`, `cron.removed`, `run.started` or `run.finished`."""
+    """An event of a gateway: a cron was changed, or a run has started or ended.
+
+    `type` is `cron.added`, `cron.updated`, `cron.removed`, `run.started` or `run.finished`. `status` is None for events
+    of crons. `run_id` is None for events of crons, and for a `run.started` whose run has no id yet.
+    """
 
     type: Literal["cron.added", "cron.updated", "cron.removed", "run.started", "run.finished"]
     at: Moment
@@ -282,7 +294,10 @@ class GatewayEvent(Schema):
 
 
 class GatewayCheck(Schema):
-    """What was checked of a gateway, and how it ended: `left out` is what the gateway does not have."""
+    """A check of a gateway against the contract, and its result.
+
+    `result` is `left out` if the gateway does not support what the check tests.
+    """
 
     check: str
     result: Literal["passed", "failed", "left out"]
@@ -290,13 +305,16 @@ class GatewayCheck(Schema):
 
 
 def digest_of(crons: Iterable[GatewayCron]) -> str:
-    """The digest of a list of crons, in whatever order they come."""
+    """The digest of crons. It does not depend on their order."""
     forms = sorted((each.to_json() for each in crons), key=lambda form: form["id"])
     return hashlib.sha256(json.dumps(forms, sort_keys=True).encode()).hexdigest()
 
 
 def cut_output(data: bytes) -> str:
-    """A run's output as text, `OUTPUT_BYTES_MAX` at most; of more its end is kept, below a line that says so."""
+    """The output of a run as text of at most `OUTPUT_BYTES_MAX` bytes.
+
+    If the output is longer, its beginning is replaced by a line that says so.
+    """
     rest = data[-OUTPUT_BYTES_MAX:]
     text = rest.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
     if len(text.encode()) <= OUTPUT_BYTES_MAX and len(rest) == len(data):

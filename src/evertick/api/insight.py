@@ -1,4 +1,4 @@
-"""Schemas of dashboards: success of functions, problems, recent changes and coming runs."""
+"""Schemas of the dashboard: statistics of functions and pools, problems, recent changes and upcoming runs."""
 
 from evertick.api.schema import Count, Moment, Page, Schema
 from evertick.api.status import UnwritableView
@@ -6,13 +6,19 @@ from evertick.base.ids import JobId, WorkerId
 
 
 class FunctionStats(Schema):
-    """How a function does.
+    """Statistics of a function.
 
-    `pending` to `canceled` are kept counts of its jobs, `not_retried` of the failed ones that were not run again.
-    `runs_hour` and `failed_hour` are ended attempts and final failures since `FunctionStatsPage.hour_from`, those of
-    the day since `day_from`. The durations and latenesses in milliseconds are of at most 200 recent jobs, None where
-    there are none. `late` are due jobs that wait for more than ten seconds. `next_due` is the next time of a job of
-    it, as far as it is among the next 2,000.
+    `served` is True if a live worker runs the function. `pending`, `in_progress`, `success`, `failed` and `canceled`
+    are the numbers of its jobs in these states. `not_retried` is how many of the failed jobs were not run again.
+
+    `runs_hour` is the number of attempts that have ended since `FunctionStatsPage.hour_from`. `failed_hour` is the
+    number of jobs that have failed for good since then. `runs_day` and `failed_day` count since
+    `FunctionStatsPage.day_from`.
+
+    `p50_ms` and `p99_ms` are percentiles of the duration of attempts, `late_p50_ms` and `late_p99_ms` of their
+    lateness, in milliseconds. They come from at most 200 recent jobs, and are None if there are none. `late` is the
+    number of jobs that have been due for more than ten seconds. `next_due` is when the next job of the function is due.
+    It is None if none of the next 2,000 pending jobs is of this function.
     """
 
     name: str
@@ -38,7 +44,7 @@ class FunctionStats(Schema):
 
 
 class FunctionStatsPage(Page):
-    """A page of functions by name; `cursor` is where the next one begins."""
+    """A page of functions, ordered by name. `cursor` continues the list; it is None on the last page."""
 
     functions: tuple[FunctionStats, ...]
     hour_from: Moment
@@ -47,10 +53,12 @@ class FunctionStatsPage(Page):
 
 
 class PoolStats(Schema):
-    """How a pool does, by the tenant's newest 1,000 jobs that have ended: `jobs` of them were in this pool.
+    """Statistics of a pool.
 
-    `failed` of these failed, of which `not_retried` were not run again; the first of them ended at `since`.
-    `wait_p50_ms` and `wait_p99_ms` are how long after their due time their last attempts began.
+    They come from the newest 1,000 ended jobs of the tenant. `jobs` is how many of these jobs were in this pool, and
+    `since` is when the first of them ended. `failed` is how many of `jobs` failed. `not_retried` is how many of the
+    failed jobs were not run again. `wait_p50_ms` and `wait_p99_ms` are percentiles of the time from when a job was due
+    to the start of its last attempt, in milliseconds. They are None if there are none.
     """
 
     pool: str
@@ -63,7 +71,10 @@ class PoolStats(Schema):
 
 
 class QueuedView(Schema):
-    """Due jobs of a pool that wait for a worker: how many, since when, and how many for more than ten seconds."""
+    """Due jobs of a pool that wait for a worker.
+
+    `oldest` is when the first of them was due. `late` is how many have been due for more than ten seconds.
+    """
 
     pool: str
     jobs: Count
@@ -72,18 +83,26 @@ class QueuedView(Schema):
 
 
 class AttentionView(Schema):
-    """Something that needs attention.
+    """A problem that needs attention.
 
-    `problem` is `missed`, `unreadable` (a schedule that no worker can read, so it does not run), `overdue` (the
-    next time of schedules was due more than ten seconds ago, and no worker has evaluated it; `name` is the first of
-    them), `unserved` (jobs are due, and no live worker runs their function in their pool), `held` (jobs are due,
-    and their pool is paused), `stuck` (runs of a workflow cannot go on; `job_id` is the oldest of them), `failing`
-    (a schedule), `failed` (jobs of a function failed in the last hour and were not run again, some of them not
-    those of failing schedules; `job_id` is the last) or `paused`. `kind` says what `name` is: a `schedule`, a
-    `function`, a `workflow` or a `pool`. `what` says what happened and `why` the reason, both in words. `count` is
-    how many times, schedules, jobs or runs it concerns; `more` is set if there are more than that.
-    `since` is the earliest moment of it that is known; of runs that cannot go on, when one was tried last, and of
-    failed jobs, when the last one failed.
+    `problem` is one of these:
+
+    - `missed`: times of a schedule were missed.
+    - `unreadable`: a schedule does not run, because no worker can read it.
+    - `overdue`: the next time of schedules was due more than ten seconds ago, and no worker has evaluated it. `name` is
+      the first of these schedules.
+    - `unserved`: jobs are due, and no live worker runs their function in their pool.
+    - `held`: jobs are due, and their pool is paused.
+    - `stuck`: runs of a workflow cannot continue. `job_id` is the oldest of them.
+    - `failing`: the last run of a schedule failed.
+    - `failed`: jobs of a function failed in the last hour and were not run again. At least one of them does not belong
+      to a failing schedule. `job_id` is the last one that failed.
+    - `paused`: a schedule has been paused for a long time. `count` is the number of times skipped since.
+
+    `kind` is the type of the object `name`: `schedule`, `function`, `workflow` or `pool`. `what` says what happened and
+    `why` says why, both as text. `count` is the number of times, schedules, jobs or runs with the problem. `more` is
+    True if there are more than `count`. `since` is when the problem began, as far as is known. For `stuck` it is when a
+    run was last tried, and for `failed` when the last job failed.
     """
 
     problem: str
@@ -98,12 +117,13 @@ class AttentionView(Schema):
 
 
 class OutageView(Schema):
-    """A span in which no worker evaluated schedules, longer than some of them catch up.
+    """A period in which no worker evaluated schedules, and which was too long for some schedules to catch up.
 
-    No worker evaluated schedules from `start`, the first missed time that is known, to `end`. The workers went in the
-    span between `last_evaluated`, when one last evaluated a time of any schedule, and `start`. `missed` times of
-    `schedules` schedules were missed in it, and `caught_up` of them were started or queued since, by backfills or
-    triggers; `more` if there are more than these.
+    `start` is the first missed time that is known. `end` is when a worker evaluated schedules again. `last_evaluated`
+    is when a worker last evaluated a time of any schedule before the period, None if it is not known. The workers
+    stopped between `last_evaluated` and `start`. `missed` is how many times of `schedules` schedules were missed in the
+    period. `caught_up` is how many of them were started or queued since, by backfills or triggers. `more` is True if
+    the real numbers are higher.
     """
 
     start: Moment
@@ -116,17 +136,23 @@ class OutageView(Schema):
 
 
 class OverviewView(Schema):
-    """How the tenant is doing now.
+    """The current state of a tenant.
 
-    `lag_ms` is how long the oldest due job waits that a live worker serves, 0 if none does; jobs of paused pools are
-    left out. `lag_p99_ms` is how late 99 of 100 attempts of the last hour began, None if there was none. `late`
-    are jobs due for more than ten seconds. Jobs of pools whose `starts_per_minute` are used wait by plan, and are
-    in neither `lag_ms` nor `late`. `overdue_schedules` are those whose next time was due more than ten seconds ago
-    and no worker has evaluated it, the first at `overdue_since`. `failed_hour` are jobs that failed in the last
-    hour, which begins with a whole minute, whatever became of them; `not_retried_hour` are those of them that were
-    not run again. `missed_day` are occurrences that were found missed in the last 24 hours and not caught up since.
-    `queued` is by pool. `lost` are workers whose lease is over and whose jobs are not given back yet. `outages` are
-    those that ended in the last 24 hours, the newest first. `unwritable` is None while the database can be written.
+    `lag_ms` is how long the oldest due job has been waiting, in milliseconds. Only jobs that a live worker serves
+    count. It is 0 if there are none. `lag_p99_ms` is the 99th percentile of the lateness of attempts in the last hour,
+    None if there were no attempts. `late` is the number of jobs that have been due for more than ten seconds. `lag_ms`
+    ignores the jobs of paused pools. `lag_ms` and `late` ignore the jobs of pools that have used up their
+    `starts_per_minute`.
+
+    `overdue_schedules` are schedules whose next time was due more than ten seconds ago, and was not evaluated by any
+    worker. `overdue_since` is the first of these times, None if there are none. `failed_hour` is how many jobs failed
+    in the last hour, including those that were retried since. The hour begins with a whole minute. `not_retried_hour`
+    is how many of them were not run again. `missed_day` is how many occurrences were found missed in the last 24 hours
+    and were not caught up since.
+
+    `queued` has the waiting jobs of each pool. `alive` is the number of live workers. `lost` are workers whose lease
+    has expired and whose jobs have not been released yet. `outages` are those that ended in the last 24 hours, newest
+    first. `unwritable` is None if the database can be written.
     """
 
     at: Moment
@@ -149,7 +175,11 @@ class OverviewView(Schema):
 
 
 class MinuteView(Schema):
-    """A minute, or ten of one function or pool: attempts that ended, failed for good or will be retried, how late."""
+    """Counts of attempts in one minute, or in ten minutes if they are of one function or pool.
+
+    `ended` is how many attempts ended. `failed` is how many of them failed for good, and `retried` how many will be
+    retried. `late_p50_ms` and `late_p99_ms` are percentiles of their lateness in milliseconds, None if there are none.
+    """
 
     at: Moment
     ended: int
@@ -161,9 +191,10 @@ class MinuteView(Schema):
 
 
 class ActivityView(Schema):
-    """The minutes of a span in which anything ended, in order; of one function or pool, each ten minutes.
+    """The attempts that ended between `start` and `end`, by minute; by ten minutes for one function or pool.
 
-    Workers write a minute down when it is over.
+    `minutes` is in order, and leaves out minutes in which no attempt ended. Workers record a minute when it is over, so
+    the current minute is missing.
     """
 
     start: Moment
@@ -172,11 +203,14 @@ class ActivityView(Schema):
 
 
 class ComingView(Schema):
-    """What will start, by buckets of `bucket_ms` from `start` on: `starts` of schedules, and `jobs` that are due then.
+    """The number of upcoming starts of schedules and upcoming jobs, over time.
 
-    `schedules` is how many schedules were counted, those due first; `complete` is False if there are more, or more
-    different specs than are read. Jitter is left out. `jobs` are those that wait for their time, without runs of
-    workflows; `all_jobs` is False if more wait than were read, which are the first of all tenants.
+    The counts are in buckets of `bucket_ms` milliseconds, the first of which begins at `start`. `starts` has the starts
+    of schedules in each bucket, without jitter. `schedules` is how many schedules were counted, those with the earliest
+    next time first. `complete` is False if there are more schedules, or more different specs, than are read.
+
+    `jobs` has the number of jobs that are due in each bucket, without workflow runs. `all_jobs` is False if there are
+    more waiting jobs than are read. The jobs that are read are the first of all tenants.
     """
 
     start: Moment
@@ -189,12 +223,16 @@ class ComingView(Schema):
 
     @property
     def both(self) -> tuple[int, ...]:
-        """The starts of schedules and the jobs of each bucket."""
+        """Starts of schedules and jobs of each bucket."""
         return tuple(map(sum, zip(self.starts, self.jobs, strict=True)))
 
 
 class ChangeView(Schema):
-    """Something that was changed: by whom, what was done (`schedule.paused`, `job.cancel`), and to which thing."""
+    """A change: who made it and what was changed.
+
+    `actor` is who made it. `action` is the kind of change, such as `schedule.paused` or `job.cancel`. `target` is the
+    object that was changed.
+    """
 
     at: Moment
     actor: str
@@ -204,9 +242,10 @@ class ChangeView(Schema):
 
 
 class FoundView(Schema):
-    """Something that a search found. `kind` is schedule, function, job or run; `label` says more of it.
+    """A result of a search.
 
-    `key` is that of a job or a run which has one.
+    `kind` is `schedule`, `function`, `job` or `run`. `label` is a description. `key` is the key of a job or run, None
+    if it has none.
     """
 
     kind: str

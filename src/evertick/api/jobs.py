@@ -1,4 +1,4 @@
-"""The schema of a job."""
+"""Schemas of jobs, their attempts and their logs."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -11,16 +11,22 @@ from evertick.base.records.jobs import FunctionKind, Job, JobState, tries_of
 
 
 class JobView(Schema):
-    """A job. `state` is what others see: a mutation is pending until it is done.
+    """A job.
 
-    `cancel_requested` says that it was canceled; while its function still runs, its state is in_progress all the same.
-    `due_at` is when it may run, `requested_at` the time that was requested first. `started_at` is when its last attempt
-    began, `late_ms` how long after `due_at` that was, and `duration_ms` how long it took; they are None before. `error`
-    has the keys `type`, `message` and `traceback`. `attempt` counts how often it was tried: a run of a workflow that
-    goes on is not tried again. `schedule` has started it, for its time `occurrence`. `held` says
-    what it waits for although it is due, such as "waits: pool 'mail' is paused"; it is None if nothing holds it back.
-    `retried_as` is the job as which it runs again, once it has ended and was retried. `unreadable` says of each column
-    of its row that this release cannot read why; such arguments are shown as {}.
+    `state` is the state that other transactions see: a mutation is pending until it is done. `cancel_requested` is True
+    if the job was canceled. Its state remains in_progress while its function still runs.
+
+    `due_at` is when the job may run. `requested_at` is the time that was requested first. `started_at` is when its last
+    attempt began, `late_ms` is how many milliseconds after `due_at` that was, and `duration_ms` is how long the attempt
+    took. They are None before the attempt has begun or ended. `attempt` is the number of attempts so far. A workflow
+    run that continues is not a new attempt.
+
+    `error` has the keys `type`, `message` and `traceback`. `schedule` is the schedule that started the job and
+    `occurrence` is the nominal time; both are None for other jobs. `blocked` is True if the job is due and there are
+    live workers, but none of them runs the function in this pool. `held` says why a due job cannot start, such as
+    "waits: pool 'mail' is paused". It is None if no limit prevents the start. `retried_as` is the id of the job that
+    retries this one, None if there is none. `unreadable` has one line for each column that this release cannot read:
+    its name and the reason. Arguments that cannot be read are shown as {}.
     """
 
     id: JobId
@@ -57,7 +63,7 @@ class JobView(Schema):
 
     @classmethod
     def of(cls, job: Job, *, blocked: bool = False, held: str | None = None) -> Self:
-        """The view of a job's row; `blocked` if no live worker runs its function in its pool."""
+        """The view of a job's row. `blocked` and `held` are the values of these fields."""
         reading = RowReading()
         occurrence = reading.value("schedule", job.schedule)
         started_at = None if job.visible_state is JobState.PENDING else job.started_at
@@ -97,16 +103,17 @@ class JobView(Schema):
 
 
 class JobPage(Page):
-    """Jobs, and where the next page begins; `cursor` is None on the last one."""
+    """A page of jobs. `cursor` continues the list; it is None on the last page."""
 
     jobs: tuple[JobView, ...]
     cursor: str | None
 
 
 class AttemptView(Schema):
-    """An attempt at a job. `outcome` is None while it runs, else success, failed, canceled or lost.
+    """An attempt of a job.
 
-    `error` has the keys `type`, `message` and `traceback`.
+    `outcome` is `success`, `failed`, `canceled` or `lost`. It is None while the attempt runs. `error` has the keys
+    `type`, `message` and `traceback`.
     """
 
     attempt: int
@@ -119,7 +126,7 @@ class AttemptView(Schema):
 
     @classmethod
     def of(cls, attempt: JobAttempt) -> Self:
-        """The view of an attempt as it is kept."""
+        """The view of a stored attempt."""
         return cls(
             attempt=attempt.attempt,
             worker_id=attempt.worker_id,
@@ -136,9 +143,10 @@ def _lasted(began: Instant | None, ended: Instant | None) -> int | None:
 
 
 class JobLogLine(Schema):
-    """A line that a function wrote with `ctx.log` in one of its attempts, or the code of a workflow with `step.log`.
+    """A log line that a function wrote with `ctx.log`, or a workflow with `step.log`.
 
-    Of a run of a workflow `attempt` counts how often it has gone on.
+    `attempt` is the number of the attempt that wrote the line. For a workflow run, it counts how often the run has
+    continued.
     """
 
     time: Moment
@@ -148,9 +156,10 @@ class JobLogLine(Schema):
 
 
 class LogLineView(JobLogLine):
-    """A line in a list of all that functions wrote. `id` is unique, and a cursor that continues after this line.
+    """A log line in a list of the lines of many jobs.
 
-    `is_truncated` says that its text was too long to be kept whole, or with an empty text, that more lines followed.
+    `id` is unique. As a cursor, it continues the list after this line. `is_truncated` is True if the text was too long
+    and was cut. If the text is empty, it means that further lines were dropped.
     """
 
     id: str
@@ -175,10 +184,10 @@ class LogLineView(JobLogLine):
 
 
 class LogPage(Page):
-    """Lines, and where the next page begins; `cursor` is None on the last one.
+    """A page of log lines. `cursor` continues the list; it is None on the last page.
 
-    `latest` is the cursor with which a later request, the oldest first, gets what was stored since. It begins some
-    seconds early, because transactions overlap: leave out the lines whose `id` is known.
+    Use `latest` as the cursor of a later request, oldest first, to get the lines that were stored since. Because
+    transactions overlap, that request starts some seconds earlier. Ignore the lines whose `id` is already known.
     """
 
     lines: tuple[LogLineView, ...]
@@ -187,19 +196,22 @@ class LogPage(Page):
 
 
 def id_of_line(place: LinePosition) -> str:
-    """A place as a text."""
+    """The position of a line as text."""
     return f"{place.stored_at}-{place.job_id}-{place.attempt}-{place.number}"
 
 
 class JobLogs(Schema):
-    """The lines of an attempt, or of all. `is_truncated` says that some were too many or too long to be kept."""
+    """The log lines of one attempt of a job, or of all attempts.
+
+    `is_truncated` is True if lines were dropped or cut because they were too many or too long.
+    """
 
     lines: tuple[JobLogLine, ...]
     is_truncated: bool
 
     @classmethod
     def of(cls, kept: Sequence[JobLine], attempt: int | None) -> Self:
-        """The lines of `attempt`, of all that are kept of a job; None is every attempt."""
+        """The lines of `attempt` among all stored lines of a job. None means all attempts."""
         chosen = [each for each in kept if attempt in (None, each.attempt)]
         return cls(
             lines=tuple(

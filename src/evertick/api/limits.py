@@ -6,14 +6,16 @@ from evertick.base.records.limits import PoolLimits, TenantLimits, TenantUsage
 
 
 class PoolView(Schema):
-    """A pool: its limits (None is no limit), and what it has to do.
+    """A pool, its limits and its load.
 
-    `limits_from` says where the limits come from: "code" as declared with `app.pool`, "changed" declared and changed at
-    run time, "set" at run time alone, "" without limits.
-    `running` counts jobs on all workers. `ready` counts those that are due and wait for a place, up to
-    10,000 of each function; `oldest` is when the first of them was due, None if none waits. `held` says what of the
-    pool's own limits keeps them from starting just now, such as "waits: pool 'mail' starts 60 a minute"; None if
-    nothing does, or nothing waits. What limits a tenant or a key is said by the jobs themselves.
+    A limit that is None does not apply. `limits_from` says where the limits come from: `code` (declared with
+    `app.pool`), `changed` (declared, and changed at run time), `set` (only set at run time), or an empty string if
+    there are no limits.
+
+    `running` is the number of running jobs on all workers. `ready` is the number of due jobs that wait for capacity,
+    counted up to 10,000 for each function. `oldest` is when the first of them was due, None if none waits. `held` says
+    which limit of the pool keeps them from starting, such as "waits: pool 'mail' starts 60 a minute". It is None if no
+    limit of the pool does, or if no job waits. Limits of tenants and keys are reported by `JobView.held` instead.
     """
 
     pool: str
@@ -29,7 +31,7 @@ class PoolView(Schema):
 
 
 class TenantView(Schema):
-    """What a tenant may use at most (None is no limit), and what it uses just now."""
+    """The limits of a tenant and its current usage. A limit that is None does not apply."""
 
     tenant: TenantId
     limits: TenantLimits

@@ -1,4 +1,4 @@
-"""Schemas of what explains and checks schedules: explanations, audits, and previews of times."""
+"""Schemas of explanations, audits and previews of schedules."""
 
 from enum import StrEnum
 from typing import Any, Self
@@ -15,18 +15,18 @@ from evertick.rules.schedules.fates import Fate, Reason
 
 
 class Answer(StrEnum):
-    """The result of a check."""
+    """The result of one check of an explanation."""
 
     YES = "yes"
-    """The check let the time pass."""
+    """The check did not decide the outcome; the next check follows."""
     NO = "no"
-    """The outcome was decided here."""
+    """The check decided the outcome."""
     UNKNOWN = "unknown"
-    """What would tell is gone."""
+    """The data that the check needs does not exist any more."""
 
 
 class Check(Schema):
-    """One check of an explanation: its name, its result, and a sentence."""
+    """One check of an explanation. `text` describes the result in a sentence."""
 
     name: str
     answer: Answer
@@ -34,7 +34,7 @@ class Check(Schema):
 
 
 class Missing(StrEnum):
-    """Why there is no row in the ledger."""
+    """Why the ledger has no row for a time."""
 
     NOT_NAMED = "not_named"
     UPCOMING = "upcoming"
@@ -48,11 +48,12 @@ class Missing(StrEnum):
 
 
 class Explanation(Schema):
-    """Why a schedule ran at a time or did not.
+    """Why a schedule ran or did not run at a time.
 
-    `fate` and `reason` are those of the ledger's row; without a row `fate` is None and `missing` says why there is
-    none. `occurrences` are the rows at that time, triggers and backfills included: first the one that `fate` is of.
-    `fix` is a command that would help; None if nothing is to be done, as for a time that a backfill has caught up.
+    `fate` is the outcome in the ledger and `reason` says why. If the ledger has no row for the time, both are None, and
+    `missing` says why. `sentence` is the explanation as text. `fix` is a command that solves the problem, None if
+    nothing needs to be done. `checks` are the checks that were made, in order. `occurrences` are the rows of the ledger
+    at that time, including triggers and backfills. `fate` and `reason` are those of the first row.
     """
 
     schedule: ScheduleId
@@ -68,25 +69,25 @@ class Explanation(Schema):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def ran(self) -> bool:
-        """Whether a run was started for it, be it by a backfill later."""
+        """Whether a run was started for this time, by the schedule or later by a backfill."""
         return self.fate is Fate.STARTED or any(
             each.fate is Fate.STARTED and each.nominal == self.at for each in self.occurrences
         )
 
 
 class Unrecorded(StrEnum):
-    """Why a time that a spec names has no row in the ledger."""
+    """Why the ledger has no row for a time of a schedule that has passed."""
 
     OVERDUE = "overdue"
-    """It is due, and has not been evaluated yet."""
+    """The time is due, and no worker has evaluated it yet."""
     PAUSED = "paused"
     """The schedule is paused; the time will be recorded as skipped."""
     UNEXPLAINED = "unexplained"
-    """It was passed over. This should never happen."""
+    """The time was not evaluated, although later ones were. This should never happen."""
 
 
 class UnrecordedTime(Schema):
-    """A time that a spec names and that has no row in the ledger."""
+    """A time of a schedule's spec that has no row in the ledger."""
 
     schedule: ScheduleId
     nominal: Moment
@@ -94,7 +95,10 @@ class UnrecordedTime(Schema):
 
 
 class AuditCounts(Schema):
-    """How many occurrences and times an audit found, by what became of them."""
+    """The number of occurrences with each outcome in the period of an audit.
+
+    `unrecorded` is the number of times that have no row in the ledger.
+    """
 
     started: int
     late: int
@@ -107,20 +111,20 @@ class AuditCounts(Schema):
 
 
 class UnreadableSchedule(Schema):
-    """A schedule that this release cannot read. `why` names each unreadable column and the reason."""
+    """A schedule that this release cannot read. `why` has each unreadable column and the reason."""
 
     schedule: ScheduleId
     why: str
 
 
 class AuditReport(Schema):
-    """What did not go to plan between `start` (included) and `end` (not included), by nominal time.
+    """Differences between plan and reality from `start` (included) to `end` (excluded), by nominal time.
 
-    The lists are in order, each cut to the limit; the counts of rows are not. `complete` is False if there was too much
-    to check all of it. `missed` are times that nothing has caught up yet; those that a trigger or a backfill has
-    started since are only counted, as `caught_up`. `blocked` are runs that have not begun, because no live worker runs
-    their function; they are counted as started or late, too. `unreadable` are the schedules whose times are not known,
-    because this release cannot read them: they do not run.
+    The lists are ordered by time and cut to the limit. `counts` is not cut. `complete` is False if there was too much
+    data to check. `missed` are times that were not caught up. Missed times that a trigger or a backfill has started
+    since are only counted, in `counts.caught_up`. `blocked` are runs that have not begun because no live worker runs
+    their function. They are also counted as started or late. `unrecorded` are times without a row in the ledger.
+    `unreadable` are schedules that this release cannot read. They do not run, and their times are unknown.
     """
 
     start: Moment
@@ -137,7 +141,11 @@ class AuditReport(Schema):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def clean(self) -> bool:
-        """Whether everything that should run did, and every time is accounted for. Late and skipped times may be."""
+        """Whether no time was missed, no run is blocked, and every time has a row in the ledger.
+
+        It can be True although runs were late or times were skipped. Times of paused schedules need no row. It is False
+        if a schedule cannot be read.
+        """
         counts = self.counts
         accounted = all(each.why is Unrecorded.PAUSED for each in self.unrecorded)
         return not counts.missed and not counts.blocked and not self.unreadable and accounted
@@ -156,7 +164,7 @@ class AuditReport(Schema):
 
 
 class _Sparse(Schema):
-    """A schema whose JSON form leaves out what was not set."""
+    """A schema whose JSON form has only the fields that were set."""
 
     model_config = ConfigDict(json_schema_serialization_defaults_required=False)
 
@@ -165,7 +173,11 @@ class _Sparse(Schema):
 
 
 class PreviewedTime(_Sparse):
-    """A time: on the schedule's clock, and in UTC. `actual` is set where jitter moves it, `note` at clock changes."""
+    """An upcoming time of a schedule.
+
+    `time` is the nominal time in the schedule's time zone, `utc` is the same time in UTC. `actual` is the time with
+    jitter, None if jitter does not change it. `note` says how a clock change affects the time, None if it does not.
+    """
 
     time: str
     utc: str
@@ -174,7 +186,10 @@ class PreviewedTime(_Sparse):
 
     @classmethod
     def at(cls, recurrence: Recurrence, second: int, **more: str) -> Self:
-        """The instant `second` on the clock of a recurrence, with a note if a clock change affects it."""
+        """The instant `second` (seconds since the epoch) in the time zone of a recurrence.
+
+        It has a note if a clock change affects it.
+        """
         note = clock_note(recurrence, second)
         if note is not None:
             more["note"] = note.text
@@ -183,7 +198,10 @@ class PreviewedTime(_Sparse):
 
 
 class TimePreview(_Sparse):
-    """Coming times. `never` is set if none ever comes, `ended` if no further one does."""
+    """The upcoming times of a schedule or a spec after `after`.
+
+    `never` is True if the spec has no time at all. `ended` is True if no time follows `times`.
+    """
 
     schedule: str | None = None
     description: str | None

@@ -1,4 +1,4 @@
-"""Schemas of schedules: descriptions, the ledger, backfills and the history."""
+"""Schemas of schedules: descriptions, lists, the ledger, backfills, triggers and the history."""
 
 from collections.abc import Mapping
 from datetime import date, timedelta
@@ -16,16 +16,20 @@ from evertick.rules.schedules.state import Ending, Stop
 
 
 class TimeView(Schema):
-    """A time of a spec: `nominal` is what the spec says, `actual` that plus its jitter."""
+    """A time of a schedule. `nominal` is the time of the spec. `actual` is the nominal time plus jitter."""
 
     nominal: Moment
     actual: Moment
 
 
 class OccurrenceView(Schema):
-    """A row of the ledger: one time, and what became of it.
+    """A row of the ledger: one time of a schedule and its outcome.
 
-    `run` is the name of the run, or of the run that prevented it. `request` is the id of the trigger or backfill.
+    `nominal` is the time of the spec and `actual` is that time plus jitter. `origin` says what caused the occurrence,
+    such as the spec, a trigger or a backfill. `request` is the id of the trigger or backfill. `fate` is the outcome,
+    `reason` says why as one word, and `decided` is when it was decided. `run` is the name of the run that was started,
+    or of the run that prevented a start. `outcome` is the result of the run. `started`, `ended` and `outcome` are None
+    until the run has started or ended.
     """
 
     schedule: ScheduleId
@@ -46,29 +50,33 @@ class OccurrenceView(Schema):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def late_ms(self) -> int | None:
-        """Milliseconds from its actual time to its start; None if it was not started."""
+        """Milliseconds from the actual time to the start of the run; None if no run was started."""
         return None if self.late_by is None else round(self.late_by.total_seconds() * 1000)
 
     @property
     def late_by(self) -> timedelta | None:
-        """How long after its actual time it was started; None if it was not started."""
+        """The time from the actual time to the start of the run; None if no run was started."""
         return None if self.started is None else max(timedelta(0), self.started - self.actual)
 
     @property
     def duration(self) -> timedelta | None:
-        """How long its run took; None if it has not ended."""
+        """The duration of the run; None if it has not ended."""
         return None if self.started is None or self.ended is None else self.ended - self.started
 
     @property
     def is_late(self) -> bool:
-        """Whether it was started over ten seconds after its actual time. Triggers and backfills are never late."""
+        """Whether the run was started more than ten seconds after its actual time.
+
+        Triggers and backfills are never late.
+        """
         return started_late(self.origin, self.late_ms)
 
 
 class OpenRunView(Schema):
-    """An open run; `stop` is what it was asked to do, if anything.
+    """A run that has started and has not ended.
 
-    `blocked` is set if its job is due and workers live, but none of them runs its function.
+    `stop` is what the run was requested to do (`cancel`, `terminate` or `time_out`), None if nothing was requested.
+    `blocked` is True if its job is due and there are live workers, but none of them runs its function.
     """
 
     run: str
@@ -81,7 +89,7 @@ class OpenRunView(Schema):
 
 
 class WaitingView(Schema):
-    """An occurrence that waits for a run to end."""
+    """An occurrence that waits until another run has ended."""
 
     nominal: Moment
     actual: Moment
@@ -90,9 +98,11 @@ class WaitingView(Schema):
 
 
 class PlannedBackfill(Schema):
-    """What a backfill of a schedule would run: how many times, how many ran before, and the token that starts it.
+    """The plan of a backfill of one schedule. `token` starts it.
 
-    `first` and `last` are nominal times, None if there are none. `problem` says why it cannot be planned.
+    `count` is the number of times that it would run. `already_ran` is how many of the times ran before. `first` and
+    `last` are the first and the last nominal time, None if there are no times. `problem` says why the backfill cannot
+    be planned, None if it can.
     """
 
     schedule: ScheduleId
@@ -105,7 +115,10 @@ class PlannedBackfill(Schema):
 
 
 class PlannedBackfillPage(Page):
-    """What backfills of many schedules would run in [start, end], by id; `cursor` is where the next page begins."""
+    """A page of plans of backfills of many schedules in [start, end], ordered by schedule id.
+
+    `cursor` continues the list; it is None on the last page.
+    """
 
     start: Moment
     end: Moment
@@ -116,10 +129,11 @@ class PlannedBackfillPage(Page):
 class BackfillView(Schema):
     """A backfill and its progress.
 
-    `times` is the number of its times. `started`, `waiting`, `skipped` and `missed` count those with this outcome in
-    the ledger; `ended` and `failed` count the started ones whose run has ended, and has failed.
-
-    `done`: every time has its outcome and none waits. Its runs may still be open.
+    `times` is the number of times in the backfill. `started`, `waiting`, `skipped` and `missed` are how many of them
+    have this outcome in the ledger. `ended` is how many of the started runs have ended. `failed` is how many of these
+    have failed. `done` is True if all times have an outcome and none is waiting. Runs can still be open then. `asked`
+    is when the backfill was requested. `overlap` is the overlap policy that was given for the backfill, None if none
+    was given.
     """
 
     id: str
@@ -139,10 +153,10 @@ class BackfillView(Schema):
 
 
 class BackfillPlanView(Schema):
-    """What a backfill would do: every time it would run, and the token that starts exactly this plan.
+    """The plan of a backfill. `token` starts exactly this plan.
 
-    `already_ran` are the times of the span that were started before. They are among `times`, and run again, unless
-    `skip_done` or `only_missed` leaves them out.
+    `times` are all times that it would run. `already_ran` are the times in the period that were started before. They
+    are also in `times` and run again, unless `skip_done` or `only_missed` excludes them.
     """
 
     schedule: ScheduleId
@@ -155,12 +169,12 @@ class BackfillPlanView(Schema):
 
     @property
     def count(self) -> int:
-        """How many runs it requests, including times that ran before."""
+        """The number of runs that the backfill would start, including times that ran before."""
         return len(self.times)
 
 
 class TargetView(Schema):
-    """What a schedule calls: a function, its arguments by name, and options."""
+    """What a schedule calls: a function, its arguments by name, and options of the call."""
 
     function: str
     kind: FunctionKind
@@ -183,7 +197,10 @@ class PoliciesView(Schema):
 
 
 class PauseView(Schema):
-    """Since when, by whom and why a schedule is paused, and until when if that is set."""
+    """A pause of a schedule: when it began, and who paused the schedule and why.
+
+    `until` is when the pause ends, None if it has no end.
+    """
 
     since: Moment
     by: str
@@ -192,7 +209,7 @@ class PauseView(Schema):
 
 
 class CountersView(Schema):
-    """Occurrences by fate and by reason since the schedule was created."""
+    """The number of occurrences since the schedule was created: started, skipped and missed, and by reason."""
 
     started: int
     skipped: int
@@ -201,7 +218,7 @@ class CountersView(Schema):
 
 
 class HistoryLine(Schema):
-    """An entry of a schedule's history: who did what, and when."""
+    """An entry of the history of a schedule: a change, who made it, and when."""
 
     at: Moment
     actor: str
@@ -214,13 +231,15 @@ class HistoryLine(Schema):
 class ScheduleSummary(Schema):
     """A schedule in a list.
 
-    `kind` is `schedule` or `cron`; `source` is `code` for a cron declared in code, else `run_time`. `status` is
-    `active`, `paused` or `completed`, or `unreadable` if a newer release has written it, its time zone is not known any
-    more or it is damaged: it is not evaluated then, and can be replaced, paused and deleted. `sentence` is the spec in
-    words, or why it cannot be read. `type` is what names its times: `cron`, `interval`, `calendar`, `rrule` or `once`
-    (single times), several with "+", empty if it has none. `next` is the next actual time. `unreadable` names the
-    columns that cannot be read (spec, target, state, memo), each with the reason; a view has a default in place of what
-    they hold. `script` is the script that it runs, None if it calls a function of the app.
+    `kind` is `schedule` or `cron`. `source` is `code` for a cron that is declared in code, else `run_time`. `status` is
+    `active`, `paused`, `completed` or `unreadable`. A schedule is `unreadable` if a newer release has written it, if
+    its time zone is unknown, or if it is damaged. It does not run then, but it can be replaced, paused and deleted.
+
+    `sentence` describes the spec, or says why it cannot be read. `type` is the kind of the spec: `cron`, `interval`,
+    `calendar`, `rrule`, `once` (single times), or several of them joined by "+". It is empty if the spec has no times.
+    `next` is the next actual time, None if there is none. `function` is the function that it calls. `script` is the
+    script that it runs, None if it calls a function of the app. `unreadable` has one line for each column that cannot
+    be read (spec, target, state, memo): its name and the reason. The fields of such a column have default values.
     """
 
     id: ScheduleId
@@ -243,12 +262,16 @@ class ScheduleSummary(Schema):
 
     @property
     def runs(self) -> str:
-        """What it runs, for people: the name of a function, or of a script."""
+        """The name of the function or the script that it runs, for display."""
         return self.function if self.script is None else f"script {self.script}"
 
 
 class Remark(Schema):
-    """A likely mistake in a schedule or a spec: a code for programs, the place, and a sentence."""
+    """A likely mistake in a schedule or a spec.
+
+    `code` identifies the kind of mistake. `where` is the part of the schedule. `message` describes the mistake in a
+    sentence.
+    """
 
     code: str
     where: str
@@ -256,14 +279,18 @@ class Remark(Schema):
 
 
 class ScheduleDescription(ScheduleSummary):
-    """Everything about a schedule.
+    """A schedule with all its details.
 
-    `spec` is as it was written. `declared_at` is where code declares it (`app/crons.py:14`). `upcoming` are its
-    next times, also while it is paused. `recent` are the newest rows of its ledger. `last_result` is of the
-    successful run that ended last, `last_failure` of the last failure that no success has followed. `silent_until`
-    is set if the clock was set back: times up to then were judged while it was ahead (see `resume`). `remaining` is
-    how many scheduled runs are left, None for no limit. `backfills` are those with times that have not started yet.
-    `warnings` say what its policies lose after an outage.
+    `spec` is the spec as it was written. `declared_at` is the position of the declaration in code (`app/crons.py:14`),
+    None if there is none. `remaining` is how many scheduled runs are left, None if there is no limit. `ending` says why
+    no further time will come, None if one will. `upcoming` are the next times, also while the schedule is paused.
+    `running` are the open runs, and `waiting` are occurrences that wait for a run to end. `recent` are the newest rows
+    of its ledger. `backfills` are those with times that have not started yet.
+
+    `last_result` is the result of the successful run that ended last. `last_failure` is the error of the last failed
+    run, None if no run has failed or a successful run has ended since. `silent_until` is None unless the clock was set
+    back. Times up to `silent_until` were evaluated while the clock was ahead and do not run again (see `resume`).
+    `warnings` describe what its policies lose after an outage.
     """
 
     spec: WireSpec
@@ -288,7 +315,7 @@ class ScheduleDescription(ScheduleSummary):
 
     @property
     def paused(self) -> bool:
-        """Whether it is paused, so that its times are skipped."""
+        """Whether the schedule is paused. The times of a paused schedule are skipped."""
         return self.pause is not None
 
     actions = NumberIn("counters.started", "How many runs were started.")
@@ -297,9 +324,11 @@ class ScheduleDescription(ScheduleSummary):
 
 
 class AppliedSchedule(Schema):
-    """What applying a file did to a schedule, or would do: `create`, `update`, `delete` or `unchanged`.
+    """The effect of applying a file on one schedule.
 
-    `changes` are by name, each [before, after]. `error` says why it was not done.
+    `action` is `create`, `update`, `delete` or `unchanged`. `changes` maps the name of each changed field to its two
+    values, [before, after]. `next_before` and `next_after` are the next times before and after the change. `error` says
+    why the action failed, None if it did not fail.
     """
 
     id: ScheduleId
@@ -311,7 +340,7 @@ class AppliedSchedule(Schema):
 
 
 class ApplyReport(Schema):
-    """What applying files of schedules did; with `dry_run`, what it would do."""
+    """The result of applying files of schedules. With `dry_run`, nothing was changed."""
 
     dry_run: bool
     created: int
@@ -323,14 +352,14 @@ class ApplyReport(Schema):
 
 
 class SchedulePage(Page):
-    """A page of schedules; `cursor` continues the list, None at its end."""
+    """A page of schedules. `cursor` continues the list; it is None on the last page."""
 
     schedules: tuple[ScheduleSummary, ...]
     cursor: str | None
 
 
 class OccurrencePage(Page):
-    """A page of the ledger; `cursor` continues it, None at its end."""
+    """A page of the ledger. `cursor` continues the list; it is None on the last page."""
 
     occurrences: tuple[OccurrenceView, ...]
     cursor: str | None
@@ -340,15 +369,17 @@ class OccurrencePage(Page):
 
 
 class DetailedSchedule(ScheduleSummary):
-    """A schedule in a list for people.
+    """A schedule in a list, with its health and its latest outcomes.
 
-    `function_kind` is that of what it calls; None if that cannot be read. `expression` is its spec in the notation
-    of its sources (`0 9 * * 1-5`, `interval 5m`). `declared_at` is where code declares it (`app/crons.py:14`).
-    `health` is what is wrong: `failing` (the run that ended last failed), `late` (the last start came more than ten
-    seconds late, or `next` was due more than ten seconds ago and no worker has evaluated it), `missed` (a time of the
-    last 24 hours was missed, and not caught up). `last_occurrence` is the newest row of its ledger, and `strip` how
-    the newest 30 ended, the oldest first: `ok`, `late`, `failed`, `missed`, `skipped`, `canceled`, `running` or
-    `queued`.
+    `function_kind` is the kind of the function that it calls, None if that cannot be read. `expression` is the spec in
+    a short notation, such as `0 9 * * 1-5` or `interval 5m`. `declared_at` is the position of the declaration in code
+    (`app/crons.py:14`), None if there is none.
+
+    `health` has the problems of the schedule, and is empty if there are none. `failing`: the run that ended last
+    failed. `late`: the last start was more than ten seconds late, or `next` was due more than ten seconds ago and no
+    worker has evaluated it. `missed`: a time of the last 24 hours was missed and was not caught up. `last_occurrence`
+    is the newest row of its ledger, None if there is none. `strip` has the outcomes of the newest 30 rows, oldest
+    first: `ok`, `late`, `failed`, `missed`, `skipped`, `canceled`, `running` or `queued`.
     """
 
     function_kind: FunctionKind | None
@@ -361,17 +392,17 @@ class DetailedSchedule(ScheduleSummary):
 
 
 class DetailedSchedulePage(Page):
-    """A page of schedules for people; `cursor` continues the list, None at its end."""
+    """A page of schedules with details. `cursor` continues the list; it is None on the last page."""
 
     schedules: tuple[DetailedSchedule, ...]
     cursor: str | None
 
 
 class ScheduleCountsView(Schema):
-    """How many schedules a filter chooses (`matching`), and how many of the tenant's are in a state of interest.
+    """The number of schedules that match a filter, and the number of the tenant's schedules in certain states.
 
-    `failing`, `late` and `missed` are as in `DetailedSchedule.health`; `next_hour` are those whose next time comes
-    within an hour.
+    `matching` counts the schedules that match the filter. `failing`, `late` and `missed` have the same meaning as in
+    `DetailedSchedule.health`. `next_hour` counts the schedules whose next time is within one hour.
     """
 
     matching: Count
@@ -383,7 +414,11 @@ class ScheduleCountsView(Schema):
 
 
 class ScheduleDay(Schema):
-    """A day of a schedule, in its time zone: how many of its times had which outcome, and the next time."""
+    """A day of a schedule in its time zone.
+
+    `endings` is the number of its times by outcome. `upcoming` is the first time of the day that has not passed, None
+    if there is none.
+    """
 
     day: date
     endings: Mapping[str, int]
@@ -391,7 +426,7 @@ class ScheduleDay(Schema):
 
 
 class ScheduleDaysView(Schema):
-    """Days of a schedule in its zone. `complete` is False if there were too many days to read."""
+    """Days of a schedule in its time zone. `complete` is False if there were more outcomes than are read."""
 
     schedule: ScheduleId
     time_zone: str
@@ -400,9 +435,10 @@ class ScheduleDaysView(Schema):
 
 
 class TriggerEffect(Schema):
-    """What a trigger would do under an overlap policy: its fate, and the run that is in its way.
+    """The effect of a trigger under one overlap policy.
 
-    `stops` are the runs that would be asked to stop for it.
+    `fate` is the outcome, and `reason` says why as one word. `run` is the run that prevents or delays the start, None
+    if the trigger starts a run. `stops` are the runs that would be requested to stop. `sentence` describes the effect.
     """
 
     overlap: Overlap
@@ -414,9 +450,10 @@ class TriggerEffect(Schema):
 
 
 class TriggerPlanView(Schema):
-    """What a trigger would do at this moment under each overlap policy; `overlap` is the schedule's own.
+    """The effect that a trigger would have now, for each overlap policy.
 
-    `running` are its open runs, the oldest first, and `waiting` how many occurrences wait.
+    `overlap` is the policy of the schedule. `running` are its open runs, oldest first. `waiting` is how many
+    occurrences wait for a run to end.
     """
 
     schedule: ScheduleId

@@ -1,7 +1,7 @@
-"""The base of all schemas, and the field types that differ between Python and JSON.
+"""The base class of all schemas, and the field types that differ between Python and JSON.
 
-In Python a moment is an aware `datetime` in UTC, a word an enum and a spec a `Spec`; in JSON they are RFC 3339 text, a
-string and the wire form. A schema reads both forms, so `Model.model_validate(value.to_json())` is `value` again.
+In Python, a time is an aware `datetime` in UTC, a choice is an enum, and a spec is a `Spec`. In JSON, they are RFC 3339
+text, a string, and an object. A schema accepts both forms, so `Model.model_validate(value.to_json())` equals `value`.
 """
 
 import json
@@ -32,7 +32,7 @@ from evertick.recurrence.spec.spec import Spec
 
 
 class Schema(BaseModel):
-    """A frozen value with a stable JSON form."""
+    """A frozen object with a stable JSON form."""
 
     model_config = ConfigDict(
         frozen=True, arbitrary_types_allowed=True, defer_build=True, json_schema_serialization_defaults_required=True
@@ -51,17 +51,18 @@ class Schema(BaseModel):
 
 
 class Page(Schema):
-    """Rows, and where the next page begins. A page is iterable: `for job in app.jobs.list(): ...`."""
+    """A page of a list. It is iterable: `for job in app.jobs.list(): ...`. `cursor` continues the list."""
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        """The rows, which are its first field."""
+        """Iterates over the rows of the page, which are its first field."""
         return iter(getattr(self, next(iter(type(self).model_fields))))
 
 
 def json_form(value: Any) -> Any:
-    """The JSON form of a schema, or of a list or dict with schemas in it.
+    """The JSON form of a schema, or of a list or dict that contains schemas.
 
-    Pydantic writes no key with a lone surrogate, which JSON of users may have: such keys are masked while it writes.
+    Pydantic cannot write a key with a lone surrogate, which the JSON of users may have. Such keys are replaced by ASCII
+    text before writing, and restored afterwards.
     """
     try:
         return _ANYTHING.dump_python(value, mode="json", by_alias=True)
@@ -78,7 +79,7 @@ def _masked(value: Any) -> Any:
 
 
 def _masked_key(key: Any) -> Any:
-    """A key in ASCII; one that begins as a masked one is masked, too."""
+    """The key in ASCII. A key that already begins with the mask is masked, too, so that it can be restored."""
     if not isinstance(key, str) or (key.isascii() and key[:1] != _MASK):
         return key
     return f"{_MASK}{key.encode(errors='surrogatepass').hex()}"
@@ -97,18 +98,18 @@ _ANYTHING: Final[TypeAdapter[Any]] = TypeAdapter(Any)
 _MASK: Final = "\0"
 
 COUNT_MAX: Final = 10_000
-"""How far rows are counted."""
+"""Rows are counted up to this number."""
 
 
 class Count(Schema):
-    """A number of rows; `more` if there are more than `number`, which is where counting ends."""
+    """A number of rows. If `more` is True, there are more than `number`, because rows are counted up to a limit."""
 
     number: int
     more: bool = False
 
     @classmethod
     def of(cls, counted: int) -> Self:
-        """The view of a count that went to `COUNT_MAX + 1` at most."""
+        """The view of a number of rows that were counted up to `COUNT_MAX + 1`."""
         return cls(number=min(counted, COUNT_MAX), more=counted > COUNT_MAX)
 
     def __str__(self) -> str:
@@ -116,7 +117,7 @@ class Count(Schema):
 
 
 class NumberIn(property):
-    """A number that stands in a part of a view, `counts.started`, and is read from the view itself. In no JSON form."""
+    """A property that returns a number of a nested object, such as `counts.started`. It is not in the JSON form."""
 
     def __init__(self, place: str, words: str) -> None:
         super().__init__(attrgetter(place))
@@ -128,12 +129,15 @@ class NumberIn(property):
 
 
 def named(python: str, json_name: str) -> Any:
-    """A field that Python calls `python` and JSON calls `json_name`."""
+    """A field that has the name `python` in Python and the name `json_name` in JSON."""
     return Field(validation_alias=AliasChoices(python, json_name), serialization_alias=json_name)
 
 
 def no_number(given: Any) -> Any:
-    """Not a number, which Pydantic takes for seconds since 1970, or milliseconds: by `2027` people mean a year."""
+    """Reject numbers and numeric text. Raises ValueError.
+
+    Pydantic reads a number as seconds or milliseconds since 1970, but a user who writes `2027` means the year.
+    """
     try:
         float(given)
     except (TypeError, ValueError, OverflowError):
@@ -177,18 +181,18 @@ Moment = Annotated[
     PlainSerializer(_iso, when_used="json"),
     WithJsonSchema({"type": "string", "format": "date-time"}, mode="serialization"),
 ]
-"""An aware datetime in UTC; in JSON `2026-03-29T00:55:00Z`, with milliseconds only where there are any."""
+"""An aware datetime in UTC. In JSON `2026-03-29T00:55:00Z`, with milliseconds only if they are not zero."""
 
 WireSpec = Annotated[Spec, PlainValidator(_spec), PlainSerializer(_spec_json, when_used="json")]
-"""A spec; in JSON its wire form."""
+"""A spec. In JSON an object."""
 
 Retry = Annotated[RetryPolicy, PlainValidator(_retry), PlainSerializer(_retry_json, when_used="json")]
-"""A retry policy; in JSON the list that is kept with a job."""
+"""A retry policy. In JSON the list that is stored with a job."""
 
 DurationMs = Annotated[
     int, BeforeValidator(_milliseconds), PlainSerializer(format_milliseconds, return_type=str, when_used="json")
 ]
-"""A duration in milliseconds; in JSON `1h30m`."""
+"""A duration in milliseconds. In JSON text such as `1h30m`."""
 
 
 # -- Reading the JSON of a row for display: what cannot be read is reported, and the rest of the row is shown.
@@ -198,24 +202,24 @@ DurationMs = Annotated[
 T = TypeVar("T")
 
 SHOWN_DEPTH_MAX: Final = DEPTH_MAX + 20
-"""Levels of a value that is shown, with those of what it stands in. What holds one of 255 cannot be written."""
+"""Maximum nesting of a displayed value, including the objects that contain it. 255 levels cannot be serialized."""
 PROBLEM_CHARS_MAX: Final = 200
-"""Characters of the problem of one column."""
+"""Maximum length of the description of one column's problem, in characters."""
 
 
 class RowReading:
-    """Reads the columns of one row; `problems` says which of them could not be read, and why."""
+    """Reads the columns of one row. `problems` lists the columns that could not be read."""
 
     def __init__(self) -> None:
         self._problems: list[str] = []
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """A line for each column that could not be read: its name and why."""
+        """One line for each column that could not be read: its name and the reason."""
         return tuple(self._problems)
 
     def any(self, column: str, text: str | None) -> Any:
-        """The JSON of a column; None if there is none, or if it cannot be read."""
+        """The JSON value of a column; None if the column is NULL or cannot be read."""
         if text is None:
             return None
         try:
@@ -229,7 +233,7 @@ class RowReading:
         return value
 
     def object(self, column: str, text: str | None) -> dict[str, Any]:
-        """The JSON object of a column; an empty one if there is none, or if it cannot be read."""
+        """The JSON object of a column; an empty dict if the column is NULL or cannot be read."""
         found = self.any(column, text or "{}")
         if isinstance(found, dict):
             return found
@@ -238,7 +242,7 @@ class RowReading:
         return {}
 
     def value(self, column: str, stored: Stored[T] | None) -> T | None:
-        """The value of a column; None if there is none, or if it cannot be read."""
+        """The value of a column; None if the column is NULL or cannot be read."""
         try:
             return None if stored is None else stored.value
         except SchemaMismatch as error:
@@ -246,14 +250,17 @@ class RowReading:
             return None
 
     def error(self, column: str, stored: Stored[JobError] | None) -> JobError | None:
-        """An error; one that says so if it cannot be read, because a failure must not be shown as success."""
+        """The error of a column; None if the column is NULL.
+
+        If it cannot be read, an error of type `Unreadable` is returned, because a failure must not look like success.
+        """
         found = self.value(column, stored)
         if stored is None or found is not None:
             return found
         return JobError("Unreadable", self._problems[-1])
 
     def error_json(self, column: str, stored: Stored[JobError] | None) -> dict[str, Any] | None:
-        """As `error`, as the API shows it."""
+        """The same as `error`, as a JSON object."""
         found = self.error(column, stored)
         return None if found is None else found.to_json()
 

@@ -1,4 +1,4 @@
-"""The schemas of scripts, their versions and their runs."""
+"""Schemas of scripts, their versions and their runs."""
 
 from collections.abc import Sequence
 from typing import Any, Final, TypedDict
@@ -9,11 +9,11 @@ from evertick.base.ids import JobId, ScheduleId
 from evertick.base.instants import SECOND_MS
 
 NAMED_MISFITS: Final = 10
-"""Schedules that a sentence names which do not fit."""
+"""Schedules that a sentence lists by name."""
 
 
 def named(schedules: Sequence[ScheduleId]) -> str:
-    """The first of some schedules, and how many more there are."""
+    """The names of the first few schedules, and how many more there are."""
     more = len(schedules) - NAMED_MISFITS
     return ", ".join(schedules[:NAMED_MISFITS]) + (f" and {more:,} more" if more > 0 else "")
 
@@ -21,8 +21,9 @@ def named(schedules: Sequence[ScheduleId]) -> str:
 class ScriptSummary(Schema):
     """A script of a tenant in a list.
 
-    `published` is the version that runs, None before the first one; `is_changed` says whether the draft differs from
-    it. `revision` is another one after each change, for `if_revision`.
+    `published` is the number of the version that runs, None if no version was published. `versions` is the number of
+    versions. `is_changed` is True if the draft differs from the published version. `revision` changes with each change
+    of the script; pass it as `if_revision`.
     """
 
     name: str
@@ -37,14 +38,17 @@ class ScriptSummary(Schema):
 
 
 class ScriptView(ScriptSummary):
-    """A script of a tenant. `source`, `parameters` (a JSON schema, or None) and `note` are its draft."""
+    """A script of a tenant with its draft.
+
+    `source`, `parameters` and `note` are those of the draft. `parameters` is a JSON schema, None if there is none.
+    """
 
     source: str
     parameters: dict[str, Any] | None
 
 
 class ScriptVersionSummary(Schema):
-    """A version of a script in a list. `sha256` is the hash of its source."""
+    """A version of a script in a list. `sha256` is the SHA-256 hash of its source."""
 
     script: str
     version: int
@@ -55,20 +59,23 @@ class ScriptVersionSummary(Schema):
 
 
 class ScriptVersionView(ScriptVersionSummary):
-    """A version of a script, which never changes."""
+    """A version of a script with its source. A version never changes."""
 
     source: str
     parameters: dict[str, Any] | None
 
 
 class PublishedScript(ScriptVersionView):
-    """The version of a script that runs from now on. `misfits` are schedules whose input its parameters refuse."""
+    """The version of a script that was published. Runs use it from now on.
+
+    `misfits` are schedules whose input does not match the `parameters` of this version. Their runs would fail.
+    """
 
     misfits: tuple[ScheduleId, ...]
 
     @property
     def sentence(self) -> str:
-        """What was done, and which schedules need another input, for people."""
+        """A message for display: what was done, and which schedules need other input."""
         done = f"version {self.version} of {self.script} runs from now on"
         if not self.misfits:
             return done
@@ -76,7 +83,10 @@ class PublishedScript(ScriptVersionView):
 
 
 class ScriptErrorView(Schema):
-    """An error of a script, or a sentence about a limit. Lines and columns begin at 1."""
+    """An error of a script, or a message about an exceeded limit.
+
+    `line` and `column` count from 1. They are None if the position is unknown.
+    """
 
     name: str
     message: str
@@ -86,7 +96,7 @@ class ScriptErrorView(Schema):
 
 
 class ScriptLogLine(Schema):
-    """A line that a test has logged, `at_ms` after its start."""
+    """A line that a test of a script logged `at_ms` milliseconds after its start."""
 
     at_ms: int
     level: str
@@ -94,7 +104,7 @@ class ScriptLogLine(Schema):
 
 
 class ScriptRunLine(JobLogLine):
-    """A line that a run has logged."""
+    """A line that a run of a script logged."""
 
     job_id: JobId
 
@@ -106,12 +116,14 @@ class DeletedScript(Schema):
 
 
 class ScriptRunView(Schema):
-    """One attempt at a run.
+    """One attempt of a run of a script. The result and the logs are those of the job.
 
-    `outcome` is ok, error, timeout, memory, output, limit, violation, crash, killed or internal; `exceeded` names the
-    limit that was exceeded. `deaths` is how many attempts before this one ended with their instance: they have no view
-    of their own, and nothing of them has happened. `host_calls` are counts by name, `staged` is how many writes were
-    committed with the end. The result and the logs are those of the job.
+    `outcome` is ok, error, timeout, memory, output, limit, violation, crash, killed or internal. `exceeded` is the name
+    of the limit that was exceeded, None if none was. `error` is None if the script succeeded. `deaths` is how many
+    earlier attempts ended because their worker died. These attempts have no view, and their writes were not committed.
+    `waited_ms` is the time from when the job was due to the start. `cpu_ms` is the CPU time and `wall_ms` the elapsed
+    time. `rss_kb` is the memory in kilobytes. `host_calls` is the number of calls of each host function. `staged` is
+    how many writes were committed at the end of the run.
     """
 
     job_id: JobId
@@ -135,7 +147,11 @@ class ScriptRunView(Schema):
 
 
 class ScriptActivityView(Schema):
-    """What a script has done: its last attempt, how many ended since a moment, and the schedules that run it."""
+    """The activity of a script.
+
+    `last` is its last attempt, None if there is none. `runs` is how many attempts have ended since the requested time.
+    `schedules` are the schedules that run the script.
+    """
 
     script: str
     last: ScriptRunView | None
@@ -144,10 +160,11 @@ class ScriptActivityView(Schema):
 
 
 class ScriptTestView(Schema):
-    """The result of testing a script. Nothing was written.
+    """The result of a test of a script. A test writes nothing.
 
-    `staged` has what a run would have written, a dict each: `kind` is insert, update or delete for documents, kv.set or
-    kv.delete for values, and the name of the call for others.
+    `staged` are the writes that a run would commit, each as a dict. `kind` is insert, update or delete for documents,
+    and kv.set or kv.delete for values. For other writes it is the name of the host function. `logs_cut` is True if some
+    logged lines are missing. The other fields have the same meaning as in `ScriptRunView`.
     """
 
     outcome: str
@@ -166,14 +183,17 @@ class ScriptTestView(Schema):
 
 
 class IsolationView(Schema):
-    """How well scripts are walled in: `full`, `partial` or `none`. `reason` says why it is not full."""
+    """How well scripts are isolated from the system.
+
+    `level` is `full`, `partial` or `none`. `reason` says why it is not `full`.
+    """
 
     level: str
     reason: str
 
 
 class ScriptLimits(TypedDict, total=False):
-    """Limits of a tenant that change; None takes one back to the app's plan. See `ScriptPlan`."""
+    """New limits for the scripts of a tenant; see `ScriptPlan`. None restores the limit of the app's plan."""
 
     cpu_ms: int | None
     wall_ms: int | None
@@ -195,9 +215,11 @@ class ScriptLimits(TypedDict, total=False):
 
 
 class ScriptPlanView(Schema):
-    """What the scripts of a tenant may use (see `ScriptPlan`), and what they use. `own` names its own limits.
+    """The limits of the scripts of a tenant, and its current usage.
 
-    `misfits` are schedules that were written before `interval_ms` was raised, and whose times are closer.
+    `limits` are described in `ScriptPlan`. `own` are the names of the limits that the tenant has of its own. `misfits`
+    are schedules that are more frequent than `interval_ms` allows. They were saved before the limit was raised and
+    continue to run.
     """
 
     limits: dict[str, Any]
@@ -210,7 +232,7 @@ class ScriptPlanView(Schema):
 
     @property
     def warning(self) -> str:
-        """A sentence about the schedules that break the limits of the plan; empty if there are none."""
+        """A message about the schedules in `misfits`; an empty string if there are none."""
         if not self.misfits:
             return ""
         seconds = f"{self.limits['interval_ms'] / SECOND_MS:g} s"

@@ -1,4 +1,4 @@
-"""Schemas of a database's state: its workers, what waits for them, and what failed."""
+"""Schemas of the state of a database: workers, waiting jobs, and failures."""
 
 from typing import Self
 
@@ -10,17 +10,21 @@ from evertick.base.records.jobs import Worker
 
 
 class UnwritableView(Schema):
-    """A database that can be read and not written: since when the program that checked knows it, and why."""
+    """A database that can be read but not written.
+
+    `since` is when the program that checked first found this. `reason` says why writes fail.
+    """
 
     since: Moment
     reason: str
 
 
 class WorkerView(Schema):
-    """A worker. `pools` is None for one that serves every pool; `functions` are those that jobs can call. `unreadable`
-    says of which columns of its row this release cannot read, and why.
+    """A worker.
 
-    `leased_until` is None for a live worker that renews no lease, as the only one of an SQLite file.
+    `pools` is None if the worker serves all pools. `functions` are the functions that its jobs can call. `leased_until`
+    is when its lease ends. It is None for a live worker that does not renew a lease, because it is the only worker of
+    an SQLite file. `unreadable` has one line for each column that this release cannot read: its name and the reason.
     """
 
     id: WorkerId
@@ -56,11 +60,12 @@ class WorkerView(Schema):
 
 
 class QueueView(Schema):
-    """A tenant's unfinished jobs of a function in a pool. `app` is None for those of no app.
+    """The unfinished jobs of a function of a tenant in a pool.
 
-    `due` wait for a worker since `oldest` at the longest, `later` for their time; `blocked` are those of `due` that no
-    live worker runs. Workers claim many mutations at once, so those count as due until they are done; what is `running`
-    are actions. `held` says what limit of the pool keeps those that are due from starting; None if none does.
+    `app` is None for jobs that belong to no app. `due` is how many jobs are due and wait for a worker. `oldest` is when
+    the first of them was due. `later` is how many are not due yet. `blocked` is how many of the due jobs no live worker
+    can run. `running` counts only actions: workers claim many mutations at once, and these count as due until they are
+    done. `held` says which limit of the pool keeps due jobs from starting, None if none does.
     """
 
     tenant: TenantId
@@ -76,9 +81,9 @@ class QueueView(Schema):
 
 
 class FailureView(Schema):
-    """A tenant's failures of a function in the last hour: how many, and the last of them.
+    """The failures of a function of a tenant in the last hour. Jobs that were run again since do not count.
 
-    Without jobs that were run again since.
+    `count` is how many jobs failed. `last`, `job_id` and `error` are those of the last failure.
     """
 
     tenant: TenantId
@@ -90,8 +95,10 @@ class FailureView(Schema):
 
 
 class StuckView(Schema):
-    """A tenant's runs of a workflow that cannot go on for the same reason: how many, when one was tried last, and the
-    oldest of them.
+    """The runs of a workflow of a tenant that cannot continue for the same reason.
+
+    `count` is the number of runs. `tried` is when one of them was last tried. `job_id` is the oldest run. `error` says
+    why they cannot continue.
     """
 
     tenant: TenantId
@@ -103,10 +110,10 @@ class StuckView(Schema):
 
 
 class OverdueView(Schema):
-    """A tenant's schedules whose next time was due more than ten seconds ago, and no worker has evaluated it.
+    """The schedules of a tenant whose next time was due more than ten seconds ago, and was not evaluated by any worker.
 
-    `schedules` is how many they are, and `since` the first of these times. Times that no worker evaluates wait with all
-    that they would start.
+    `schedules` is the number of schedules. `since` is the first of these times. Nothing starts for these times until a
+    worker evaluates them.
     """
 
     tenant: TenantId
@@ -115,7 +122,10 @@ class OverdueView(Schema):
 
 
 class MissedView(Schema):
-    """A schedule of which `times` were found missed in the last 24 hours that no trigger or backfill has run since."""
+    """A schedule with missed times.
+
+    `times` is how many were found missed in the last 24 hours and were not run since by a trigger or a backfill.
+    """
 
     tenant: TenantId
     schedule: ScheduleId
@@ -123,7 +133,10 @@ class MissedView(Schema):
 
 
 class UnreadableView(Schema):
-    """A tenant's schedule that this release cannot read, so it does not run, and why: by column."""
+    """A schedule of a tenant that this release cannot read. It does not run.
+
+    `why` has each unreadable column and the reason.
+    """
 
     tenant: TenantId
     schedule: ScheduleId
@@ -131,17 +144,21 @@ class UnreadableView(Schema):
 
 
 class StatusView(Schema):
-    """The state of the jobs of some tenants, and of all workers of the database; a token of a tenant is shown none.
+    """The state of the jobs and schedules of some tenants, and of all workers of the database.
 
-    `lag_ms` is how long the oldest due job waits that a live worker could run, 0 if none waits; jobs of paused pools,
-    and of those whose `starts_per_minute` are used, wait by plan and are left out. `inactive` are the paused and
-    deprecated workflows: no run of them starts. `failures` are those of the last hour without jobs that were run again
-    since; `retried` is how many these are. `stuck` are runs that cannot go on, such as those whose code does not fit
-    their journal. `overdue` are schedules whose next time no worker has evaluated, `missed` those of which times were
-    found missed in the last 24 hours, `unreadable` those that this release cannot read. `complete` is False if there
-    were more jobs, schedules or tenants than are read. `unwritable` is None while the database can be written.
-    `isolation` is the weakest one that the last scripts of these tenants ran with; None where no worker runs scripts,
-    or none has run.
+    `workers` is empty if the request was made with a token of one tenant. `lag_ms` is how long the oldest due job that
+    a live worker could run has been waiting, in milliseconds; 0 if none waits. It ignores the jobs of paused pools and
+    of pools that have used up their `starts_per_minute`.
+
+    `failures` are those of the last hour, without jobs that were run again since. `retried` is how many failed jobs of
+    the last hour were run again. `stuck` are workflow runs that cannot continue, for example because the code does not
+    fit their journal. `inactive` are workflows that are paused or deprecated, so that no run of them starts. `overdue`
+    are schedules whose next time was not evaluated by any worker. `missed` are schedules with times that were found
+    missed in the last 24 hours. `unreadable` are schedules that this release cannot read.
+
+    `complete` is False if there were more jobs, schedules or tenants than are read. `unwritable` is None if the
+    database can be written. `isolation` is the weakest isolation of the last scripts of these tenants. It is None if no
+    worker runs scripts, or if no script has run.
     """
 
     tenants: tuple[TenantId, ...]

@@ -1,4 +1,4 @@
-"""The schemas of a workflow's run and of its history."""
+"""Schemas of workflows, their runs and the histories of runs."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -36,16 +36,18 @@ STATES = {
 
 
 class RunView(Schema):
-    """A run of a workflow. `state` is pending (not begun), running (begun, whether it works or waits), paused, success,
-    failed or canceled.
+    """A run of a workflow.
 
-    `key` is the id that it was started under, `args` what it was started with, also when it has continued as new with
-    others (`RunHistory` has those), `progress` what its code last reported,
-    `attributes` those that lists find it by, `wakes_at` when its next timer is
-    due. `error` has the keys `type`, `message` and `traceback`; in a run that is running it says why it cannot go on.
-    `generation` counts how often it has continued as new. `retried_as` is the run as which it was restarted or retried
-    last, `restarted_from` the run of which it is the restart itself. `schedule` has started it, for its time
-    `occurrence`. `unreadable` says of each column that this release cannot read why.
+    `state` is pending (not begun), running (working or waiting), paused, success, failed or canceled. `key` is the id
+    with which it was started. `args` are the arguments with which it was first started; those of later generations are
+    in `RunHistory`. `generation` is how often it has continued as new. `progress` is what its code last reported.
+    `attributes` are those that filters of lists use. `wakes_at` is when its next timer is due, None if there is none.
+
+    `error` has the keys `type`, `message` and `traceback`. The error of a running run says why the run cannot continue.
+    `retried_as` is the newest run that restarts or retries this one, None if there is none. `restarted_from` is the run
+    that this one restarts, None if it is no restart. `schedule` is the schedule that started the run and `occurrence`
+    is the nominal time; both are None for other runs. `unreadable` has one line for each column that this release
+    cannot read: its name and the reason.
     """
 
     id: JobId
@@ -71,12 +73,12 @@ class RunView(Schema):
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has its result or its error."""
+        """Whether the run has ended, with a result or an error."""
         return self.state not in OPEN
 
     @classmethod
     def of(cls, job: Job, record: RunRecord | None, *, is_paused: bool) -> Self:
-        """The view of a run's job and of its run; None if it has not begun."""
+        """The view of a run. `record` is None if the run has not begun."""
         reading = RowReading()
         occurrence = reading.value("schedule", job.schedule)
         state = shown = STATES[job.state]
@@ -107,13 +109,13 @@ class RunView(Schema):
 
 
 FOREVER = 253_402_300_799_000
-"""A run that is due then waits for an event alone."""
+"""The due time of a run that waits only for events."""
 
 
 class WorkflowTypeView(Schema):
-    """A workflow: whether runs of it start (active, paused, deprecated or deleted), and since when it has that status.
+    """A workflow and its status: active, paused, deprecated or deleted. Runs start only if it is active.
 
-    `changed_at` is None for one that was never given a status: it is active.
+    `changed_at` is when the status was set, None if it was never set. The workflow is active then.
     """
 
     name: str
@@ -122,27 +124,29 @@ class WorkflowTypeView(Schema):
 
     @classmethod
     def of(cls, name: str, given: WorkflowType | None) -> Self:
-        """The view of a workflow; `given` is the status that it was given."""
+        """The view of a workflow. `given` is the stored status."""
         if given is None:
             return cls(name=name, status=WorkflowStatus.ACTIVE, changed_at=None)
         return cls(name=name, status=given.status, changed_at=to_datetime(given.changed_at))
 
 
 class RunPage(Page):
-    """Runs, and where the next page begins; `cursor` is None on the last one."""
+    """A page of runs. `cursor` continues the list; it is None on the last page."""
 
     runs: tuple[RunView, ...]
     cursor: str | None
 
 
 class RunEvent(Schema):
-    """One event of a run: a row of its journal.
+    """An event in the history of a run: a row of its journal.
 
-    `kind` is start, step (a query or mutation, with its outcome), call (something else has begun), end (of such a
-    call), drop (a call was given up), patch or cancel. `step` is the number of the call. `job_id` is the job as which
-    a call runs, `due_at` when it ends by itself. `restarted_at` is when the run was restarted behind this event, so its
-    code went on then. `error` has the keys `type`, `message` and `data`. `sent_by` is who sent the event that ended the
-    wait for it, as in a `WaitingEvent`. `unreadable` says why a result or the data of an error cannot be read.
+    `kind` is start, step (a query or mutation with its outcome), call (another call has begun), end (such a call has
+    ended), drop (such a call was abandoned), patch or cancel. `step` is the number of the call. `job_id` is the job
+    that runs the call, None if it is not a job. `due_at` is when the call ends by itself, None if it does not.
+    `restarted_at` is when the run was restarted after this event, and its code continued; None if it was not. `error`
+    has the keys `type`, `message` and `data`. `sent_by` is who sent the event for which the code waited, and
+    `sent_by_job` is the job that sent it, as in `WaitingEvent`. `unreadable` says why the result or the data of the
+    error cannot be read.
     """
 
     position: int
@@ -164,12 +168,12 @@ class RunEvent(Schema):
 
     @property
     def seen_at(self) -> datetime:
-        """When the run's code saw an event that it waited for, and went on."""
+        """When the code of the run received the outcome and continued."""
         return self.restarted_at or self.at
 
     @classmethod
     def of(cls, row: Row) -> Self:
-        """The view of a row."""
+        """The view of a row of the journal."""
         reading, sender = RowReading(), Sender.from_text(row.sender)
         outcome, is_call = row.outcome, row.kind is RowKind.CALL
         returned = outcome.result if isinstance(outcome, Returned) else None
@@ -197,7 +201,7 @@ class RunEvent(Schema):
         )
 
     def row(self) -> Row:
-        """The row of which this is the view. Raises SchemaMismatch if not all of it could be read."""
+        """The row of the journal. Raises SchemaMismatch if a part of the event could not be read."""
         if self.unreadable:
             raise SchemaMismatch(f"event {self.position} of the history ({self.name}) has no {self.unreadable[0]}")
         outcome: Returned | Raised | None = None
@@ -217,12 +221,13 @@ class RunEvent(Schema):
 
 
 class RunStep(Schema):
-    """What the code of a run has called, from its beginning to its end.
+    """A call that the code of a run has made, from its beginning to its end.
 
-    `kind` is what was called: query, mutation, action, workflow, sleep, timer or event; job is a mutation or action
-    with options of a job, such as a retry policy. `outcome` is success, failed (with `error` as in an event), canceled
-    (the code has given it up) or running, which has no end. A query or mutation begins where the event before it ends.
-    `sent_by` is who sent the event that ended a wait, `sent_by_job` the job or run that did.
+    `kind` is query, mutation, action, workflow, sleep, timer, event or job. A `job` is a mutation or action with job
+    options, such as a retry policy. `outcome` is success, failed, canceled (the code abandoned the call) or running.
+    `ended_at` and `duration_ms` are None while it is running. `error` has the same keys as in `RunEvent`, None if the
+    call has not failed. `started_at` of a query or mutation is when the previous outcome was received. `sent_by` is who
+    sent the event for which the code waited, and `sent_by_job` is the job or run that sent it.
     """
 
     step: int
@@ -239,7 +244,7 @@ class RunStep(Schema):
 
 
 class RunOccurrence(Schema):
-    """The occurrence that a run is, if a schedule started it: what its code reads as `step.schedule`."""
+    """The occurrence of a schedule that started a run. The code reads it as `step.schedule`."""
 
     schedule_id: ScheduleId
     nominal_time: Moment
@@ -250,7 +255,7 @@ class RunOccurrence(Schema):
 
     @classmethod
     def of(cls, ref: OccurrenceRef) -> Self:
-        """The view of an occurrence."""
+        """The view of a stored occurrence."""
         return cls(
             schedule_id=ref.id,
             nominal_time=to_datetime(ref.nominal_at),
@@ -261,18 +266,19 @@ class RunOccurrence(Schema):
         )
 
     def ref(self) -> OccurrenceRef:
-        """The occurrence of which this is the view."""
+        """The stored form of the occurrence."""
         last_result = None if self.last_result is None else json.dumps(self.last_result)
         nominal_at = from_datetime(self.nominal_time)
         return OccurrenceRef(self.schedule_id, self.origin, "", nominal_at, self.run_id, last_result, self.last_failure)
 
 
 class WaitingEvent(Schema):
-    """An event that was sent to a run and that its code has not taken.
+    """An event that was sent to a run and that the code of the run has not received yet.
 
-    `size` counts the characters of its value as JSON. `key` is the one it was sent with. `sent_by` is who sent it, as
-    histories name who changes something (`token ops`, `cli:ada`, `app shop`, `function shop.approve`), and
-    `sent_by_job` the job or run whose function did; None for what an earlier release sent. By `id` it is withdrawn.
+    `id` is used to withdraw the event. `key` is the key with which it was sent, None if it has none. `size` is the
+    length of its value as JSON, in characters. `sent_by` is who sent it, in the same form as in histories (`token ops`,
+    `cli:ada`, `app shop`, `function shop.approve`). `sent_by_job` is the job or run that sent it. Both are None if an
+    earlier release recorded the event.
     """
 
     name: str
@@ -290,18 +296,18 @@ class WaitingEvent(Schema):
 
 
 class WithdrawnEvent(WaitingEvent):
-    """An event that was withdrawn, with the value that it brought."""
+    """An event that was withdrawn, with its value."""
 
     value: Any
 
     @classmethod
     def of_value(cls, sent: SentEvent, text: str) -> Self:
-        """The view of an event and its value (JSON text)."""
+        """The view of an event and its value, which is JSON text."""
         return cls(**_of_sent(sent), value=json.loads(text))
 
 
 def event_id(sent: SentEvent) -> str:
-    """By what an event is named: SQLite gives the number of one that is gone to another one."""
+    """The public id of an event. It includes the time, because SQLite may reuse the number of a deleted row."""
     return f"{sent.sent_at}-{sent.id}"
 
 
@@ -318,10 +324,10 @@ def _of_sent(sent: SentEvent) -> dict[str, Any]:
 
 
 class RunHistory(Schema):
-    """What a run has done so far: the arguments and the events of its present generation, the first one first.
+    """The history of the current generation of a run: its arguments and its events, oldest first.
 
-    `schedule` is the occurrence that it is, None unless a schedule started it. `waiting_events` are the first 20 of the
-    `waiting_event_count` events that were sent to it and that its code has not taken.
+    `schedule` is the occurrence that started the run, None if no schedule started it. `waiting_event_count` is how many
+    events were sent to the run and not received by its code yet. `waiting_events` are the first 20 of them.
     """
 
     id: JobId
@@ -338,9 +344,9 @@ class RunHistory(Schema):
     def of(
         cls, job: Job, record: RunRecord | None, rows: Iterable[Row], waiting: tuple[int, Sequence[SentEvent]] = (0, ())
     ) -> Self:
-        """The history of a run's job; `record` is None if it has not begun.
+        """The history of a run. `record` is None if the run has not begun.
 
-        Raises SchemaMismatch for arguments that this release cannot read: others would make another run of it.
+        Raises SchemaMismatch if this release cannot read the arguments, because other arguments would change the run.
         """
         events, reading = tuple(RunEvent.of(row) for row in rows), RowReading()
         args = events[0].result if events and events[0].ended else reading.object("args", job.args)
@@ -361,12 +367,12 @@ class RunHistory(Schema):
         )
 
     def steps(self) -> list[RunStep]:
-        """What the run's code has called, in the order of the calls."""
+        """The calls of the run's code, in order."""
         return steps_of(self.events)
 
 
 def steps_of(events: Iterable[RunEvent]) -> list[RunStep]:
-    """What a run's code has called, in the order of the calls, from its events."""
+    """The calls of a run's code, in order, from the events of its history."""
     calls: dict[int, RunStep] = {}
     before: datetime | None = None
     for event in events:
@@ -387,7 +393,7 @@ _ENDS: Final = (RowKind.STEP, RowKind.END, RowKind.DROP)
 
 
 def _ended(step: RunStep, event: RunEvent) -> RunStep:
-    """A step with its end."""
+    """The step with the end that an event records."""
     outcome = "success" if event.error is None else "failed"
     return step.model_copy(
         update={
@@ -407,8 +413,9 @@ def _ended(step: RunStep, event: RunEvent) -> RunStep:
 class RunWait(Schema):
     """A call of a run's code that has not ended.
 
-    `until` is when a sleep, a timer or the wait for an event ends by itself. `job_id` is the job as which an action, a
-    job or a child workflow runs. `held` says why that job is not started though it is due: its pool is at its limit.
+    `since` is when the call began. `until` is when a sleep, a timer or the wait for an event ends by itself, None if it
+    does not. `job_id` is the job that runs an action, a job or a child workflow, None for other calls. `held` says why
+    a due job cannot start, None if no limit prevents it.
     """
 
     step: int
@@ -421,19 +428,20 @@ class RunWait(Schema):
 
 
 class DetailedRun(RunView):
-    """A run in a list for people: `waits_for` are its calls without an end, of its newest events; others are left out.
+    """A run in a list, with the calls that it waits for.
 
-    It is empty for a run that has not begun or has ended, and while a worker runs its code.
+    `waits_for` are calls that have not ended. Only the newest events of the run are read, so older calls may be
+    missing. It is empty if the run has not begun or has ended, and while a worker runs its code.
     """
 
     waits_for: tuple[RunWait, ...]
 
 
 class RunDetails(DetailedRun):
-    """A run with what it waits for, and with the events that were sent to it and that its code has not taken.
+    """A run with the calls that it waits for, and the events that its code has not received yet.
 
-    `waiting_events` are the first 20 of them, the first one first, `waiting_event_count` is how many there are: one of
-    another name than the code waits for stays there.
+    `waiting_event_count` is how many such events there are. `waiting_events` are the first 20 of them, oldest first. An
+    event stays there until the code waits for an event with its name.
     """
 
     waiting_events: tuple[WaitingEvent, ...]
@@ -441,18 +449,18 @@ class RunDetails(DetailedRun):
 
 
 class DetailedRunPage(Page):
-    """Runs for people, and where the next page begins; `cursor` is None on the last one."""
+    """A page of runs with details. `cursor` continues the list; it is None on the last page."""
 
     runs: tuple[DetailedRun, ...]
     cursor: str | None
 
 
 class TimedStep(RunStep):
-    """A step of a run with everything that is stored about it.
+    """A step of a run with all stored details.
 
-    `due_at` is when it ends by itself, as a sleep does. `result` is what it returned. If it runs as a job, `args`,
-    `pool` and `attempts` are those of the job, and `held` says why the job has not started although it is due. They are
-    None or empty for other steps, and once the job has been removed. `unreadable` says why its arguments or its result
+    `due_at` is when the step ends by itself, as a sleep does. `result` is the value that it returned. If the step runs
+    as a job, `args`, `pool` and `attempts` are those of the job, and `held` says why a due job has not started. They
+    are None or empty for other steps, and if the job was deleted. `unreadable` says why the arguments or the result
     cannot be read.
     """
 
@@ -468,10 +476,11 @@ class TimedStep(RunStep):
 class RunTimeline(Schema):
     """A run with the calls of its code, for display.
 
-    `steps` are the newest of `step_count`, the first one first. `events` is how many rows its journal has. `waits_for`
-    are the calls without an end. `children` are the runs among the jobs of `steps`, of the `child_count` that it
-    has called. `schedule` is the occurrence that it is, None unless a schedule started it. `waiting_events` are
-    the first 20 of the `waiting_event_count` events that were sent to it and that its code has not taken.
+    `steps` are the newest of `step_count` steps, oldest first. `events` is the number of rows in its journal.
+    `waits_for` are calls that have not ended. `child_count` is how many child workflows its code has called. `children`
+    are the runs of those that are in `steps`. `schedule` is the occurrence that started the run, None if no schedule
+    started it. `waiting_event_count` is how many events were sent to the run and not received by its code yet.
+    `waiting_events` are the first 20 of them.
     """
 
     run: RunView
@@ -486,10 +495,10 @@ class RunTimeline(Schema):
     waiting_event_count: int
 
     def waits_for_event(self, name: str) -> bool:
-        """Whether the run's code waits for an event of this name now, as far as its journal tells."""
+        """Whether the code of the run waits for an event with this name now, according to its journal."""
         return name in self.awaited_events
 
     @property
     def awaited_events(self) -> tuple[str, ...]:
-        """The names of the events that the run's code waits for now, each once, as far as its journal tells."""
+        """The names of the events that the code of the run waits for now, each once, according to its journal."""
         return tuple(dict.fromkeys(each.name for each in self.waits_for if each.kind is CallKind.EVENT))

@@ -36,7 +36,7 @@ R = TypeVar("R")
 
 
 class Access(ABC):
-    """Everything that a program can do with the data of one tenant."""
+    """All operations on the data of one tenant: `App` and `Tenant` have its methods."""
 
     functions: "Registry"
     tenant_id: TenantId
@@ -48,7 +48,7 @@ class Access(ABC):
 
     @property
     def environment(self) -> "Environment":
-        """The state that calls share; the database is opened on first use.
+        """What all calls share, such as the store and the clock; the database is opened on first use.
 
         Raises Unavailable, SchemaMismatch or InvalidDatabaseUrl.
         """
@@ -56,7 +56,7 @@ class Access(ABC):
 
     @property
     def aio(self) -> "AsyncAccess":
-        """The same on an event loop: `await app.aio.scheduler.run_after(5, send)`, `await app.aio.db.get(id)`."""
+        """The same methods on an event loop: `await app.aio.scheduler.run_after(5, send)`."""
         return AsyncAccess(self)
 
     @overload
@@ -205,28 +205,28 @@ class AsyncAccess:
         return access.environment.executors.view, access._execution.transact_async
 
     async def call(self, function: Function[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Like `App.call`, without blocking the event loop."""
+        """Call a function without blocking the event loop, and return its result; see `App.call`."""
         return await self._access.call_async(function, *args, **kwargs)
 
     async def call_once(self, key: str, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Like `App.call_once`, without blocking the event loop."""
+        """Call a mutation under an idempotency key, without blocking the event loop; see `App.call_once`."""
         access = self._access
         return cast("R", await access._execution.call_once_async(access._mutation(function), args, kwargs, key=key))
 
     @property
     def scheduler(self) -> AsyncScheduler:
-        """Like `App.scheduler`, but every call is awaited."""
+        """Schedules functions: `await app.aio.scheduler.run_after(5, send, "hello")`. Each call is a transaction."""
         access = self._access
         return AsyncScheduler(access.environment.job_builder, access.tenant_id, access._execution)
 
     @property
     def schedules(self) -> "AsyncSchedules":
-        """Like `App.schedules`, but every call is awaited."""
+        """Creates, lists and changes schedules. Every call is awaited and is its own transaction."""
         return self._access._execution.awaited_schedules(self._access.tenant_id, self._access.actor)
 
     @property
     def jobs(self) -> "AsyncJobs":
-        """Like `App.jobs`, but every call is awaited."""
+        """Reads, counts, cancels, moves and retries jobs. Every call is awaited and is its own transaction."""
         from evertick.app.jobs.api import AsyncJobs, job_operations
 
         access = self._access
@@ -234,7 +234,7 @@ class AsyncAccess:
 
     @property
     def insight(self) -> "AsyncInsight":
-        """Like `App.insight`, but every call is awaited."""
+        """Shows how jobs and schedules are doing: what is late, failed, missed and queued. Every call is awaited."""
         from evertick.app.insight.api import AsyncInsight, insight_operations
 
         access = self._access
@@ -242,7 +242,7 @@ class AsyncAccess:
 
     @property
     def views(self) -> "AsyncSavedViews":
-        """Like `Access.views`, but every call is awaited."""
+        """Saves filtered lists of schedules, jobs and runs for people. Every call is awaited."""
         return self.views_of("")
 
     def views_of(self, owner: str) -> "AsyncSavedViews":
@@ -253,7 +253,7 @@ class AsyncAccess:
 
     @property
     def workflows(self) -> "AsyncWorkflows":
-        """Like `App.workflows`, but every call is awaited."""
+        """Starts, reads, signals and ends runs of workflows. Every call is awaited and is its own transaction."""
         from evertick.app.workflows.api import AsyncWorkflows, workflow_operations
 
         access = self._access
@@ -262,7 +262,7 @@ class AsyncAccess:
 
     @property
     def db(self) -> "AsyncDocuments":
-        """Like `App.db`, but every call is awaited."""
+        """Reads and writes documents: `await app.aio.db.get(id)`. Every call is its own transaction."""
         from evertick.app.outside_documents import AsyncDocuments, DocumentOperations
 
         access, e = self._access, self._access.environment
@@ -271,19 +271,23 @@ class AsyncAccess:
 
     @property
     def data(self) -> "AsyncData":
-        """Like `App.data`, but every call is awaited."""
+        """Lists tables and their documents, also of tables that are not declared. It only reads. Every call is
+        awaited.
+        """
         from evertick.app.documents.browsing import AsyncData, DataOperations
 
         return AsyncData(DataOperations(self._access.tenant_id, self._access.environment.clock.now), *self._ways)
 
     @property
     def scripts(self) -> "AsyncScripts":
-        """Like `Access.scripts`, but every call is awaited."""
+        """Writes, tests and publishes scripts of the tenant, and shows their runs. Every call is awaited."""
         return self._access.scripts.aio
 
     @property
     def gateways(self) -> "AsyncGateways":
-        """Like `Access.gateways`, but every call is awaited."""
+        """Shows gateways and their crons, changes them, and lets schedules run their commands. Every call is
+        awaited.
+        """
         return self._access.gateways.aio
 
 
@@ -292,7 +296,7 @@ class AsyncApp(AsyncAccess):
 
     @property
     def tenants(self) -> "AsyncTenants":
-        """Like `App.tenants`, but every call is awaited."""
+        """The limits of each tenant: `await app.aio.tenants.set("acme", running=5)`."""
         from evertick.app.limits.tenants import AsyncTenants, TenantOperations
 
         quotas = self._access.environment.job_builder.quotas
@@ -300,14 +304,14 @@ class AsyncApp(AsyncAccess):
 
     @property
     def pools(self) -> "AsyncPools":
-        """Like `App.pools`, but every call is awaited."""
+        """The limits of each pool: `await app.aio.pools.set("mail", running=5)`."""
         from evertick.app.limits.pools import AsyncPools, PoolOperations
 
         return AsyncPools(PoolOperations(self._access.environment.clock.now), *self._ways)
 
     @property
     def tokens(self) -> "AsyncTokens":
-        """Like `App.tokens`, but every call is awaited."""
+        """Tokens of the HTTP API: `await app.aio.tokens.create("billing service", scope="edit")`."""
         from evertick.app.access_control.tokens import AsyncTokens, TokenOperations
 
         e = self._access.environment
@@ -315,7 +319,7 @@ class AsyncApp(AsyncAccess):
 
     @property
     def audit_log(self) -> "AsyncAuditLog":
-        """Like `App.audit_log`, but every call is awaited."""
+        """The log of who changed what over HTTP: `await app.aio.audit_log.list(tenant="acme")`."""
         from evertick.app.access_control.audit_log import AsyncAuditLog, AuditOperations
 
         return AsyncAuditLog(AuditOperations(), *self._ways)

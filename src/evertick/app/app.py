@@ -150,7 +150,7 @@ class App(Decorators, Opening):
         return self._crons
 
     def on_failure(self, hook: "Callable[[Failure], T]", /) -> "Callable[[Failure], T]":
-        """Call `hook` with a `Failure` after each failed attempt of a job whose end this process wrote.
+        """Call `hook` with a `Failure` after each failed attempt of a job, if this process recorded the attempt's end.
 
             @app.on_failure
             def report(failure: Failure) -> None:
@@ -211,12 +211,12 @@ class App(Decorators, Opening):
 
     @property
     def uses_scripts(self) -> bool:
-        """Whether the app runs scripts: `scripts` was used."""
+        """Whether the app runs scripts. It does once `app.scripts` was used."""
         return self._scripts is not None
 
     @property
     def aio(self) -> AsyncApp:
-        """The same on an event loop: `await app.aio.scheduler.run_after(5, send)`, `await app.aio.db.get(id)`."""
+        """The same methods on an event loop: `await app.aio.scheduler.run_after(5, send)`."""
         return AsyncApp(self)
 
     # -- tenants
@@ -397,7 +397,7 @@ class App(Decorators, Opening):
 
 
 class Tenant(Access):
-    """`app.tenant("acme")`: everything that a program can do with the data of that tenant."""
+    """`app.tenant("acme")`: the methods of `App` that act on one tenant's data, for that tenant."""
 
     def __init__(self, app: App, name: str) -> None:
         self.tenant_id = tenant_named(name)
@@ -413,14 +413,14 @@ class Tenant(Access):
 
     @property
     def scripts(self) -> "TenantScripts":
-        """The scripts of this tenant; see `App.scripts`."""
+        """Writes, tests and publishes the scripts of this tenant, and shows their runs."""
         from evertick.app.scripts.api import TenantScripts
 
         return TenantScripts(self, self._app.scripts.settings)
 
     @property
     def gateways(self) -> "TenantGateways":
-        """The gateways of this tenant; see `App.gateways`."""
+        """Shows the gateways of this tenant and their crons, and changes them."""
         from evertick.app.gateways.api import TenantGateways
 
         return TenantGateways(self, lambda: self._app.gateways.function)

@@ -152,7 +152,7 @@ Arguments = Annotated[dict[str, Any], Field(default_factory=dict, description="A
 
 
 class Span(Body):
-    """From `start` to `end`, both included."""
+    """A span of time from `start` to `end`, both included."""
 
     start: Time
     end: Time

@@ -77,7 +77,7 @@ class Cron:
 
     @property
     def sentence(self) -> str:
-        """Its times in English."""
+        """The cron's times in English, for example `every day at 09:00`."""
         return sentence(self.when)
 
     def call(self, functions: Functions) -> FunctionCall:
@@ -99,7 +99,7 @@ class CronChanges:
 
 
 class Crons:
-    """The crons of an app."""
+    """Declares schedules in code (`app.crons`), and registers crons at run time."""
 
     def __init__(
         self, app_name: str, aliases: Sequence[str] = (), *, has_worker: Callable[[], bool] = lambda: False
@@ -112,12 +112,12 @@ class Crons:
 
     @takes(CronOptions, "a cron")
     def using(self, options: CronOptions) -> Self:
-        """The same crons, with options for those that are added or registered through the returned object.
+        """A copy of `app.crons` with options for the crons that are added or registered through it.
 
             app.crons.using(overlap="buffer_one", retry=Retry(3)).add("report", daily(hour=9), make_report)
 
-        The options are those of `schedules.create` for policies and runs; None restores the default. Raises
-        Misuse for an unknown option or an invalid value.
+        The options are those of `schedules.create` for policies and runs; None restores the default. Raises Misuse for
+        an unknown option or an invalid value.
         """
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)

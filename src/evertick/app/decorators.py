@@ -45,7 +45,7 @@ _OF_ARGUMENTS: Final = frozenset({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionOptions:
-    """The options of `@app.query(...)`, `@app.mutation(...)` and `@app.action(...)`."""
+    """The options of `@app.query(...)`, `@app.mutation(...)` and `@app.action(...)`; `app.query` documents them."""
 
     name: str | None = None
     """The name under which jobs and schedules know the function; the default is `module.function`."""
@@ -63,7 +63,7 @@ class FunctionOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowOptions(FunctionOptions):
-    """The options of `@app.workflow(...)`."""
+    """The options of `@app.workflow(...)`; `app.query` and `app.workflow` document them."""
 
     events: Mapping[str, Any] | None = None
     """The events that it waits for, with the types of their values; it then accepts no other events."""
@@ -146,14 +146,18 @@ class Decorators:
             def count(ctx: QueryCtx, author: str) -> int:
                 return len(ctx.db.query("messages").with_index("by_author", author=author).collect())
 
-        Options, as in `@app.query(timeout=2)`: `name`, under which jobs and schedules know the function (by default
-        `module.function`); `internal=True` for a function that is not meant to be called from outside the app;
-        `timeout`, the time one run may take including waits, in seconds or as a timedelta (by default
-        `Settings.mutation_timeout`); `cpu_limit`, the processor time it may use (by default
-        `Settings.mutation_cpu_limit`, or all of `timeout` if only that is given). For mutations and actions also
-        `pool`, the pool of its jobs: `evertick worker --pool NAME` runs the jobs of one pool.
-        `aliases=["app.old_name"]` are former names of the function: jobs that were scheduled under one of them run it,
-        and runs of workflows that called it under one of them continue.
+        Options, as in `@app.query(timeout=2)`:
+
+        - `name`: the name under which jobs and schedules know the function; by default `module.function`.
+        - `internal=True`: the function is not meant to be called from outside the app.
+        - `timeout`: the time that one run may take, including waits, in seconds or as a timedelta; by default
+          `Settings.mutation_timeout`.
+        - `cpu_limit`: the processor time that one run may use; by default `Settings.mutation_cpu_limit`, or all of
+          `timeout` if only that is given.
+        - `pool`, for mutations and actions: the pool of its jobs. `evertick worker --pool NAME` runs the jobs of one
+          pool.
+        - `aliases`: former names, such as `["app.old_name"]`. Jobs that were scheduled under a former name run this
+          function, and runs of workflows that called it under that name continue.
 
         Raises RegistrationError for a function that cannot be registered, InvalidDelay for a timeout that is not a
         positive duration, Misuse for a pool that is not a name.

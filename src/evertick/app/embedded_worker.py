@@ -298,7 +298,7 @@ def say_stopping(drain_ms: int, *, now: bool) -> None:
 
 
 class Served(Protocol):
-    """An app whose worker this module runs."""
+    """The attributes of an app that this module uses to run its worker."""
 
     settings: Settings
 
@@ -348,7 +348,7 @@ def serve(
 
 
 def run_until_stopped(app: Served, *, pools: Iterable[str] = ()) -> None:
-    """See `App.run`."""
+    """Run the app's worker until SIGTERM or Ctrl-C, then drain and return; see `App.run`."""
     if threading.current_thread() is not threading.main_thread():
         raise Misuse("app.run() handles signals, so it must run in the main thread; use app.running() in other threads")
     if a_loop_runs_here():

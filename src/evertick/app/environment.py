@@ -27,7 +27,7 @@ def _as_it_is(action: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
 
 @dataclass(slots=True, kw_only=True)
 class Environment(Surroundings):
-    """One app, on one database, in one process."""
+    """The state that all calls of one app in this process share: its functions, its tables and its database."""
 
     functions: Functions
     tables: Tables

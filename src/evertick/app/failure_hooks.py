@@ -82,7 +82,7 @@ class FailureHooks:
                 self._exceptions.popitem(last=False)
 
     def job_ended(self, event: JobEnded, /) -> None:
-        """See `Observer.job_ended`."""
+        """Call the hooks, in their own thread, if the attempt of a job has failed; see `Observer.job_ended`."""
         failure = self._failure(event)
         if failure is not None:
             with self._changed:

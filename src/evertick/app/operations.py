@@ -56,12 +56,13 @@ T = TypeVar("T")
 
 
 class Parameter:
-    """The form of a parameter outside of Python: `Annotated[datetime | float, Parameter("Time")]`.
+    """The type of a parameter in JSON: `Annotated[datetime | float, Parameter("Time")]`.
 
-    `json_type` is its type in JSON if that is another one than in Python: a type, or the name of one in `app.bodies`,
-    which is imported when it is needed (it loads Pydantic). `encode` converts a Python value to that type; without it
-    the client converts the usual types. `decode` converts back, where the Python API does not take the JSON type as it
-    is. `limits` are those of a field of Pydantic: `ge=1`, `max_length=100`.
+    - `json_type`: the type in JSON, if it differs from the Python type: a type, or the name of one in `app.bodies`.
+      That module is imported only when it is needed, because it loads Pydantic.
+    - `encode`: converts a Python value to that type. By default the client converts the usual types.
+    - `decode`: converts back, if the Python API does not accept the JSON type.
+    - `limits`: limits of a Pydantic field, such as `ge=1` or `max_length=100`.
     """
 
     def __init__(
@@ -88,12 +89,13 @@ PageCursor: TypeAlias = Annotated[str | None, Parameter(max_length=1_000)]
 
 
 class RequestSender(Protocol):
-    """Who sends a request, as `Endpoint.check_arguments` sees it."""
+    """The sender of an HTTP request, as passed to `Endpoint.check_arguments`."""
 
     def with_args(self, work: Work[T], function_of: Work[str]) -> Work[T]:
-        """The work, which gives other arguments to the function that `function_of` names.
+        """Check that the sender may call the function that `function_of` returns with other arguments; returns the
+        work.
 
-        Raises if the sender may not do that.
+        Raises an error if the sender may not do that.
         """
         ...
 
@@ -105,10 +107,11 @@ not do it with these arguments."""
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """How an operation is called over HTTP: method, path, required scope, and what a call leaves behind.
+    """How an operation is called over HTTP: its method, path and required scope, and what a call returns and records.
 
-    A parameter whose name stands in the path is read from there; the others come from the query of a GET or DELETE
-    request and from the body of other requests. One with the default UNCHANGED may be left out, and null is a value.
+    A parameter whose name is in the path is read from there. The others are read from the query of a GET or DELETE
+    request, or from the body of other requests. A parameter with the default UNCHANGED is optional, and null is a
+    value.
     """
 
     method: str
@@ -157,7 +160,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A parameter of an operation with everything that is declared about it. Filters are those of `**where`."""
+    """A parameter of an operation, with its declaration. Each filter in `**where` is also an argument."""
 
     name: str
     default: Any
@@ -168,7 +171,7 @@ class Argument:
 
 
 class Operation(Generic[P, T]):
-    """An operation, as `reads`, `writes` and `writes_pages` make it.
+    """An operation that was declared with `reads`, `writes` or `writes_pages`.
 
     `runs_as` is the method of a group that runs it: `read`, `write` or `write_pages`.
     """
@@ -193,7 +196,9 @@ class Operation(Generic[P, T]):
 
     @property
     def bound_count(self) -> int:
-        """How many parameters a group fills in itself: the operations, and the id after which a page begins."""
+        """How many leading parameters a group passes itself: the operations object, and for `write_pages` the id after
+        which a page begins.
+        """
         return 2 if self.runs_as == "write_pages" else 1
 
     @property
@@ -203,14 +208,14 @@ class Operation(Generic[P, T]):
 
     @property
     def endpoint(self) -> Endpoint:
-        """How it is called over HTTP. Raises Misuse if it cannot be."""
+        """The endpoint. Raises Misuse if the operation cannot be called over HTTP."""
         if self._endpoint is None:
             raise errors.Misuse(f"{self.name}() has no endpoint: it needs the database itself")
         return self._endpoint
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
-        """The parameters that a caller fills in. Filters come first, one by one."""
+        """The parameters that a caller passes. The filters come first, each as its own argument."""
         hints = get_type_hints(self.function, include_extras=True)
         if record := getattr(self.function, "record", None):
             hints |= get_type_hints(record, include_extras=True)
@@ -226,22 +231,24 @@ class Operation(Generic[P, T]):
 
     @cached_property
     def filters(self) -> tuple[str, ...]:
-        """The names of its filters."""
+        """The names of the filters."""
         return tuple(each.name for each in self.arguments if each.is_filter)
 
     @cached_property
     def result_type(self) -> Any:
-        """What its work returns."""
+        """The result type of its work."""
         return get_args(get_type_hints(self.function)["return"])[1]
 
     @property
     def summary(self) -> str:
-        """What it does: the first paragraph of its docstring, without the errors."""
+        """The first paragraph of the docstring, without the sentence about errors."""
         return " ".join((self.__doc__ or "").partition("\n\n")[0].split()).partition(" Raises ")[0]
 
     @property
     def description(self) -> str:
-        """Its description for callers over HTTP: what it does, and the codes of the errors that it raises."""
+        """The description for callers over HTTP: the endpoint's description or the summary, and the codes of the
+        errors.
+        """
         named = re.findall(r"\b[A-Z]\w+", (self.__doc__ or "").partition("Raises ")[2])
         kinds = [getattr(errors, each, None) for each in dict.fromkeys(named)]
         codes = [
@@ -286,7 +293,7 @@ def reads(endpoint: Endpoint, /) -> Callable[[Callable[Concatenate[O, P], Work[T
 @overload
 def reads(operation: Callable[Concatenate[O, P], Work[T]], /) -> Operation[P, T]: ...
 def reads(declared: Any, /) -> Any:
-    """Declare an operation that reads; with its endpoint if it can be called over HTTP."""
+    """Declare an operation that only reads. Pass an endpoint if it can be called over HTTP."""
     return _operation(declared, "read")
 
 
@@ -295,7 +302,9 @@ def writes(endpoint: Endpoint, /) -> Callable[[Callable[Concatenate[O, P], Work[
 @overload
 def writes(operation: Callable[Concatenate[O, P], Work[T]], /) -> Operation[P, T]: ...
 def writes(declared: Any, /) -> Any:
-    """Declare an operation that changes the database in one transaction; with its endpoint as `reads`."""
+    """Declare an operation that changes the database in one transaction. Pass an endpoint if it can be called over
+    HTTP.
+    """
     return _operation(declared, "write")
 
 
@@ -306,9 +315,9 @@ def writes_pages(
 @overload
 def writes_pages(operation: Callable[Concatenate[O, str, P], Work[Page]], /) -> Operation[P, int]: ...
 def writes_pages(declared: Any, /) -> Any:
-    """Declare a change of many in pages, each in a transaction of its own; it returns the sum of their counts.
+    """Declare an operation that changes many rows in pages, each in its own transaction. It returns the total count.
 
-    The function takes the id after which a page begins. Its endpoint as for `reads`.
+    The function takes the id after which a page begins. Pass an endpoint if it can be called over HTTP.
     """
     return _operation(declared, "write_pages")
 
@@ -354,7 +363,7 @@ def shown_kind(annotation: Any) -> Verbatim:
 
 
 class OperationGroup(Generic[O_co]):
-    """Operations on one subject, and where they run; `app.jobs` is one."""
+    """A subject's operations together with the way to run them, such as `app.jobs`."""
 
     read: Any
     write: Any
@@ -365,17 +374,18 @@ class OperationGroup(Generic[O_co]):
         """The operations as plain functions that return work for a transaction."""
 
     def with_operations(self, operations: Any) -> Self:
-        """The same group over other operations."""
+        """A copy of this group that runs other operations."""
         copy = self._copy()
         copy.operations = operations
         return copy
 
     def with_progress(self, progress: Callable[[int], object]) -> Self:
-        """The same group, whose operations on many tell how many are done so far, after each page of them.
+        """A copy of this group that calls `progress` after each page of an operation on many rows, with the total so
+        far.
 
             app.jobs.with_progress(print).cancel_all(function=send)
 
-        An exception that `progress` raises ends the operation; what is done stays done.
+        An exception that `progress` raises ends the operation; the pages before it stay changed.
         """
         copy = self._copy()
         copy._progress = progress
@@ -395,7 +405,7 @@ class OperationGroup(Generic[O_co]):
 
 
 class Blocking(OperationGroup[O_co]):
-    """Operations that return when they are done. `read` runs questions, `write` changes."""
+    """A group whose calls block until they are done. `read` runs operations that read, `write` those that change."""
 
     def __init__(self, operations: O_co, read: Transact, write: Transact) -> None:
         super().__init__(operations)
@@ -408,7 +418,7 @@ class Blocking(OperationGroup[O_co]):
 
 
 class Awaited(OperationGroup[O_co]):
-    """Operations that are awaited."""
+    """A group whose calls are awaited. `read` runs operations that read, `write` those that change."""
 
     def __init__(self, operations: O_co, read: TransactAsync, write: TransactAsync) -> None:
         super().__init__(operations)
@@ -421,8 +431,8 @@ class Awaited(OperationGroup[O_co]):
 
 
 class InThread(Generic[P, T]):
-    """A method of a blocking object that its awaited twin calls in a thread; the twin has both as `blocking` and
-    `executors`.
+    """An awaitable method that calls `method` of a blocking object in a thread. Its class has the blocking object as
+    `blocking`, and the threads as `executors`.
     """
 
     def __init__(self, method: Callable[Concatenate[Any, P], T]) -> None:

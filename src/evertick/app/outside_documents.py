@@ -89,7 +89,7 @@ class _Query(OperationGroup[QueryOperations]):
         return self._then(lambda query: query.filter(predicate))
 
     def order(self, direction: str) -> Self:
-        """`"asc"` or `"desc"`, once."""
+        """Set the order, `"asc"` (the default) or `"desc"`. It can be set once."""
         return self._then(lambda query: query.order(direction))
 
     first = reads(_on(DocumentQuery.first))

@@ -17,7 +17,7 @@ LIKE_BEGINNING: Final = 4
 
 
 class Registry:
-    """Functions by name."""
+    """The registered functions of an app, by name."""
 
     def __init__(self) -> None:
         self._functions: dict[str, Function[..., Any]] = {}

@@ -56,7 +56,7 @@ def _wall_ms() -> int:
 
 
 def _steady_ms() -> int:
-    """The clock that cannot be set. Where the system supports it, it continues while the machine sleeps."""
+    """Milliseconds of a clock that cannot be set. Where the system supports it, it runs while the machine sleeps."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
     return time.monotonic_ns() // 1_000_000

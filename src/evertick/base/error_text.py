@@ -22,7 +22,7 @@ _EXCEPTIONS: Final[Any] = vars(BaseExceptionGroup)["exceptions"]
 
 
 def place_words(line: int | None, column: int | None) -> str:
-    """The place of an error in a source text, as the end of a sentence; empty if `line` is None."""
+    """A phrase with the place of an error in a source text, for the end of a sentence; empty if `line` is None."""
     return "" if line is None else f" (line {line}, column {column})"
 
 

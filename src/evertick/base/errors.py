@@ -109,7 +109,7 @@ class InvalidTenant(Misuse):
 
 
 class InvalidText(Misuse, ValueError):
-    """A text with a lone surrogate (\\ud83d) or, on PostgreSQL, with NUL: the database cannot store it."""
+    """A text that the database cannot store: it has a lone surrogate (\\ud83d) or, on PostgreSQL, NUL."""
 
     code = "invalid_text"
 
@@ -382,7 +382,7 @@ class WorkflowInactive(Conflict):
 
 
 class StepStillRuns(Conflict):
-    """A call that began before the step to restart from has not ended yet."""
+    """A run cannot restart from this step while a call that began before the step has not ended."""
 
     code = "step_still_runs"
 

@@ -144,8 +144,10 @@ def table_of(value: str) -> str | None:
 
 
 def after_foreign_ids(prefix: str, foreign: str, *, descending: bool) -> str:
-    """The position from which to continue a scan for ids `<prefix><28 hex digits>` that met `foreign`, an id of another
-    table whose name starts with the same text. It skips every id that starts as `foreign` does.
+    """The position from which to continue a scan for ids `<prefix><28 hex digits>` after it has found the id `foreign`.
+
+    `foreign` is an id of another table whose name starts with the same text. The position is behind all ids that start
+    as `foreign` does.
     """
     suffix = foreign[len(prefix) :]
     digits = len(suffix) - len(suffix.lstrip("0123456789abcdef"))
@@ -178,9 +180,9 @@ def full_pool(app: str, pool: str) -> str:
 
 
 def app_of(pool: str) -> str | None:
-    """The app to which a pool belongs; None for a pool of no app.
+    """The app to which a pool belongs; None for a pool without an app.
 
-    Jobs of no app were written by a process without the app's code. Workers of every app that has the function run
+    Jobs without an app were written by a process without the app's code. Workers of every app that has the function run
     them.
     """
     app, separator, _ = pool.rpartition(POOL_SEPARATOR)

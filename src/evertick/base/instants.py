@@ -37,7 +37,7 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def span_begin(at: int, span_ms: int) -> Instant:
-    """The start of the span (for example the minute) that contains `at`; spans count from 1970."""
+    """The start of the span (for example the minute) that contains `at`. Spans of `span_ms` count from the epoch."""
     return Instant(at // span_ms * span_ms)
 
 

@@ -32,7 +32,7 @@ SHOWN_MAX: Final = 60
 
 
 class Unchanged:
-    """The type of `UNCHANGED`."""
+    """The type of `UNCHANGED`, which means that a value is not changed."""
 
     def __repr__(self) -> str:
         return "UNCHANGED"
@@ -43,7 +43,7 @@ UNCHANGED: Final = Unchanged()
 
 
 class Record(Protocol):
-    """A dataclass."""
+    """The type of dataclass instances."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
@@ -55,7 +55,10 @@ def stated(record: Record) -> dict[str, Any]:
 
 
 class _Taking(Protocol[K, R_co]):
-    """What `takes` returns. The second form is for operations in pages, each of which begins after an id."""
+    """The type of the decorator that `takes` returns.
+
+    The second overload is for paged operations, which also take the id after which the page begins.
+    """
 
     @overload
     def __call__(self, function: Callable[[O, R_co], T], /) -> Callable[Concatenate[O, K], T]: ...
@@ -107,7 +110,7 @@ def shown_options(function: Callable[K, T]) -> Callable[K, T]:
 
 
 def spread(parameter: Parameter) -> list[Parameter]:
-    """A parameter; the keys of an unpacked TypedDict as keywords with their types, each of which may be left out."""
+    """The parameter, in a list. An unpacked TypedDict becomes a list of optional keyword parameters, one per key."""
     if parameter.kind is not Parameter.VAR_KEYWORD:
         return [parameter]
     kinds = get_args(parameter.annotation)[0].__annotations__
@@ -216,7 +219,7 @@ def is_storable(value: str) -> bool:
 
 
 def shown(value: object) -> str:
-    """A wrong value for a message: shortened, and safe if its `repr` fails."""
+    """A wrong value as text for an error message: shortened, and safe if its `repr` fails."""
     if isinstance(value, str) and len(value) > SHOWN_MAX:
         return f"{value[:SHOWN_MAX]!r}... ({len(value):,} characters)"
     try:

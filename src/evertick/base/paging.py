@@ -24,7 +24,7 @@ def encode_cursor(position: list[Any]) -> str:
 
 
 def decode_cursor(cursor: str, parts: int) -> list[Any]:
-    """The position of a cursor. Raises InvalidArguments for a text that is not a cursor with this number of parts."""
+    """The position in a cursor. Raises InvalidArguments unless the text is a cursor with this number of parts."""
     try:
         position = json.loads(base64.urlsafe_b64decode(cursor.encode()))
     except ValueError:

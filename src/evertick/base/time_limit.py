@@ -44,7 +44,7 @@ from evertick.base.forks import end_if_forked, generation
 
 @cache
 def exceptions_in_threads() -> tuple[Callable[[int, type[BaseException]], int], Callable[[int, None], int]]:
-    """Two functions: raise an exception in a thread, and withdraw one that has not been delivered."""
+    """Return two functions: one raises an exception in a thread, the other withdraws one that is not delivered yet."""
     import ctypes  # not needed by a program that only schedules functions
 
     raise_in = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_ulong, ctypes.py_object)
@@ -111,7 +111,7 @@ UNLIMITED: Final = Limit(math.inf)
 
 
 class TimeOver(Enum):
-    """The part of its limit that a function has exceeded."""
+    """The part of its time limit that a function has exceeded: processor time or total time."""
 
     CPU = "cpu"
     """Its processor time."""
@@ -174,7 +174,10 @@ class Step(Protocol):
 
 
 class Guard:
-    """One thread's limit. Only the thread writes `inside` and `deadline`, only the watcher `fired` and `busy`."""
+    """The time limit of one thread.
+
+    Only the thread writes `inside` and `deadline`; only the watcher writes `fired` and `busy`.
+    """
 
     __slots__ = (
         "busy",
@@ -231,7 +234,7 @@ class Guard:
         raise FunctionTimeout from cause
 
     def withdraw(self) -> None:
-        """Called inside: afterwards no exception is pending. The last pending one may be raised in this method."""
+        """Called inside. When it returns, no exception is pending; one that was may be raised in this method."""
         global _flag_is_up  # noqa: PLW0603
         while self.busy:  # the watcher is between reading `inside` and raising the exception
             time.sleep(0)

@@ -56,7 +56,7 @@ def backup(file: Path, force: bool, db: str | None, out: OutputOptions) -> None:
 
 
 def _refuse_files_in_use(file: Path, source: Path) -> None:
-    """Raise Misuse if `file` is the database, or belongs to it or to another one, under whatever name."""
+    """Raise Misuse if `file` is the source database, or a file of this or of another database. Links are resolved."""
     from evertick.store.sqlite.engine_lock import companions_of, database_of_companion
 
     if is_one_file(file, source):
@@ -68,7 +68,7 @@ def _refuse_files_in_use(file: Path, source: Path) -> None:
 
 
 def _copy(source: Path, file: Path) -> int:
-    """Copy a database to `file`, which is there whole or not at all; returns its size. Raises StorageFailed."""
+    """Copy a database to `file`; return the size in bytes. If the copy fails, no file is left. Raises StorageFailed."""
     import sqlite3
 
     from evertick.store.sqlite.connecting import connect
@@ -105,5 +105,5 @@ def _copy(source: Path, file: Path) -> int:
 
 
 def _mark(found: os.stat_result) -> tuple[int, int]:
-    """What changes whenever a file is written."""
+    """Two numbers of a file's status that change whenever the file is written."""
     return found.st_mtime_ns, found.st_size

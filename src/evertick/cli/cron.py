@@ -27,7 +27,7 @@ def cron() -> None:
 
 
 def _on_one(command: str, *options: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command on one cron, which it receives as `name`."""
+    """Make a command about one cron, which it receives as `name`."""
 
     def register(work: Callable[..., Any]) -> click.Command:
         for option in reversed((click.argument("name"), *options, data_options)):

@@ -67,7 +67,7 @@ def doctor(file: str | None, app_file: str | None, of_fleet: bool, db: str | Non
 
 
 def _note_unknown_variables() -> None:
-    """Say which variables of the environment are not read and look like a typing error in one that is."""
+    """Print the environment variables that are not read but are similar to one that is, since they may be mistyped."""
     for name in sorted(os.environ):
         if name in VARIABLES or not name.upper().startswith("EVERTICK"):
             continue

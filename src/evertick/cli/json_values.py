@@ -14,9 +14,9 @@ FILE_MAX: Final = 16 * 1024 * 1024
 
 
 def json_or_text(text: str, what: str) -> Any:
-    """A value of a command line: as JSON if it reads as JSON, else as text.
+    """The value of an argument: parsed as JSON if it is valid JSON, otherwise the text itself.
 
-    Raises UsageError for what begins as an object, a list or a text of JSON and is none: it is one with a mistake.
+    Raises UsageError for invalid JSON that begins as an object, a list or a string, because it has a mistake.
     """
     try:
         return parse_json(text)
@@ -29,9 +29,9 @@ def json_or_text(text: str, what: str) -> Any:
 
 
 def given_json(json_words: str | None, json_file: Path | None, what: str) -> tuple[Any, str] | None:
-    """What `--json` or `--file` bring, and which of them did; None if neither is given.
+    """The value of `--json` or `--file`, and the name of that option; None if neither is given.
 
-    `what`: what they bring. Raises UsageError.
+    `what` is the name of the value in messages. Raises UsageError.
     """
     if json_words is not None and json_file is not None:
         raise click.UsageError(f"--json and --file both bring {what}; give one")
@@ -48,7 +48,7 @@ def given_json(json_words: str | None, json_file: Path | None, what: str) -> tup
 
 
 def text_of(file: Path, option: str) -> str:
-    """The text of a file, or of stdin for `-`. Raises UsageError, which names the `option`."""
+    """The text of a file, or of stdin for `-`. Raises UsageError with the name of the `option`."""
     try:
         if str(file) == "-":
             return sys.stdin.read(FILE_MAX)

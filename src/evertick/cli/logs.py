@@ -28,7 +28,7 @@ POLL_EVERY_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class LogFlags:
-    """Which lines are written."""
+    """The options that select log lines."""
 
     function: str | None = flag("--function", metavar="NAME", help="Only lines of this function.")
     level: str | None = flag("--level", type=click.Choice(LEVELS), help="Only lines of this level and those above it.")
@@ -43,7 +43,7 @@ class LogFlags:
     )
 
     def where(self, now: Instant) -> "LinesWhere":
-        """The filters. Raises InvalidSpec for a time that cannot be read."""
+        """The filters. Raises InvalidSpec for an invalid time."""
         return {
             "function": self.function,
             "level": self.level,
@@ -86,7 +86,7 @@ def logs(follow: bool, flags: LogFlags, db: str | None, out: OutputOptions) -> i
 
 
 def _last(session: Session, where: "LinesWhere", limit: int) -> "tuple[str, list[LogLineView]]":
-    """Where new lines begin, and the last lines, the oldest first."""
+    """The position after the newest line, and the last lines, oldest first."""
     pages = _pages(session, where, None, newest_first=True)
     latest = ""
     lines: list[LogLineView] = []
@@ -99,7 +99,7 @@ def _last(session: Session, where: "LinesWhere", limit: int) -> "tuple[str, list
 
 
 def _follow(session: Session, where: "LinesWhere", latest: str, known: set[str], out: OutputOptions) -> int:
-    """Write what is stored from `latest` on until Ctrl-C."""
+    """Write the lines that are stored after the position `latest`, until Ctrl-C."""
     with ChangeWaiter(session.store, follows=True) as news:
         try:
             while True:

@@ -60,7 +60,7 @@ def list_pools(db: str | None, out: OutputOptions) -> int:
 
 
 def _add(operation: str, words: str) -> None:
-    """Add a command, named as the operation, that does something to the pool NAME and shows it."""
+    """Add a command with the name of the operation, which applies it to the pool NAME and shows the result."""
 
     @pool.command(operation, help=words)
     @click.argument("name")
@@ -123,9 +123,9 @@ def _write(work: "Callable[[AnyFleet], PoolView]", db: str | None, out: OutputOp
 
 
 def note_unknown_pool(pool: str, known: Collection[str], otherwise: str = "") -> None:
-    """Say that nothing has the pool, with the names that may have been meant, else with `otherwise`.
+    """Print a note if nothing uses the pool, with similar pool names, or with `otherwise` if there are none.
 
-    A pool needs no creation, so a mistyped name cannot be recognised.
+    Pools are not created explicitly, so a mistyped name is no error.
     """
     from evertick.app.registry import nearest_names
 
@@ -135,7 +135,7 @@ def note_unknown_pool(pool: str, known: Collection[str], otherwise: str = "") ->
 
 
 def _words(view: "PoolView", moment: MomentWriter) -> Mapping[str, str]:
-    """A pool as text; where a number is limited, `3 of 5`."""
+    """The fields of a pool as text; a limited number as `3 of 5`."""
     limits = view.limits
     words = words_of(view, moment) | {"state": "paused" if limits.paused else "active", "ready": f"{view.ready:,}"}
     words["note"] = limits.note

@@ -56,14 +56,14 @@ FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class ReaderGone(Exception):
-    """The reader of the output has ended: a BrokenPipeError, which click would turn into the exit code 1."""
+    """The reader of the output has ended. It replaces BrokenPipeError, for which click exits with the code 1."""
 
 
 class Root(LazyGroup):
     """The group of all commands."""
 
     def make_context(self, *args: Any, **options: Any) -> click.Context:
-        """Read the arguments; `--help` writes here."""
+        """Parse the arguments; this also writes the text of `--help`."""
         with _as_reader_gone():
             return super().make_context(*args, **options)
 
@@ -114,7 +114,7 @@ def config(words: tuple[str, ...]) -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line `arguments`; returns the exit code. What went wrong is one line on stderr."""
+    """Run the command line `arguments`; return the exit code. An error is one line on stderr."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -145,18 +145,18 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _reader_gone() -> int:
-    """The reader of the output has ended, as in `evertick job list | head`: it has what it wanted."""
+    """End without an error: the reader of the output has what it wanted, as in `evertick job list | head`."""
     _write_no_more()
     return Exit.OK
 
 
 def _write_no_more() -> None:
-    """Let nothing of what is still held back be written to standard output at exit."""
+    """Discard output that is still buffered, so that nothing is written at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def fail(message: str, code: int) -> int:
-    """Say what went wrong, in one line; returns the exit code."""
+    """Write an error message in one line; return the exit code."""
     with contextlib.suppress(BrokenPipeError):
         click.echo(f"error: {one_line(message)}", err=True)
     return code

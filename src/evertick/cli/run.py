@@ -43,7 +43,7 @@ Call = tuple[tuple[Any, ...], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class CallFlags:
-    """Where the arguments of a call come from, and where its app is."""
+    """The options for the arguments of a call, and for its app."""
 
     words: tuple[str, ...] = shared(click.argument("words", nargs=-1, metavar="[NAME=VALUE]..."))
     json_words: str | None = flag("--json", metavar="JSON", help="Arguments as a JSON object.")
@@ -57,7 +57,7 @@ class CallFlags:
 
 @dataclass(frozen=True, slots=True)
 class RunFlags(CallFlags):
-    """What is called, when it is called, and where."""
+    """The options for what is called, when, and where."""
 
     after: str | None = flag(
         "--after", metavar="DURATION", help="Schedule it: this long from now, such as 5s or 1h30m."
@@ -99,7 +99,7 @@ class RunFlags(CallFlags):
         return self.after is not None or self.at is not None
 
     def of_job(self) -> dict[str, Any]:
-        """The options of a scheduled job that are given. Raises InvalidArguments, Misuse."""
+        """The given options of a scheduled job. Raises InvalidArguments, Misuse."""
         from evertick.cli.schedule.flags import retry_of
 
         retry = None if self.retry is None else retry_of(self.retry)
@@ -154,7 +154,7 @@ def run(function: str, flags: RunFlags) -> None:
 
 @contextmanager
 def opened(function: str, app_file: str | None, db: str | None) -> "Iterator[tuple['App', Store]]":
-    """The app that a function is of, open on the database that was named, or else on its own. Raises Misuse."""
+    """The app of a function, with the database `db` open, or else the app's own database. Raises Misuse."""
     from evertick.store.open import open_settled
 
     app = load_app(parse_target(app_file or home_of(function))).app
@@ -173,7 +173,7 @@ def opened(function: str, app_file: str | None, db: str | None) -> "Iterator[tup
 
 
 def home_of(function: str) -> str:
-    """The module of a function's name, as `load_app` takes it; app.py if it has none. Raises Misuse."""
+    """The file of the module in a function's full name, or else app.py. Raises Misuse if none exists."""
     module = function.rpartition(".")[0]
     if not all(each.isidentifier() for each in module.split(".")):
         module = ""  # an address such as ../app names no module
@@ -192,12 +192,12 @@ def home_of(function: str) -> str:
 
 
 def encoded(function: "Function[..., Any]", given: Mapping[str, Any], words: tuple[str, ...]) -> str:
-    """The arguments of a call as they are stored. Raises UsageError or InvalidArguments."""
+    """The arguments of a call in their stored form. Raises UsageError or InvalidArguments."""
     return encode_words(function, _named(given, words), given)
 
 
 def unread(given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
-    """The arguments NAME=VALUE where no signature is at hand: as JSON if they read as JSON, else as text.
+    """The arguments NAME=VALUE without a signature to check against: parsed as JSON if valid, otherwise text.
 
     Raises UsageError.
     """
@@ -205,7 +205,7 @@ def unread(given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _named(given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, str]:
-    """The arguments NAME=VALUE by name. Raises UsageError."""
+    """The arguments NAME=VALUE as texts, by name. Raises UsageError."""
     named: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -218,7 +218,7 @@ def _named(given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, str]:
 
 
 def given_arguments(json_words: str | None, json_file: Path | None) -> dict[str, Any]:
-    """The arguments that --json or --file bring. Raises UsageError."""
+    """The arguments in --json or --file. Raises UsageError."""
     found = given_json(json_words, json_file, "arguments")
     if found is None:
         return {}
@@ -232,7 +232,7 @@ def given_arguments(json_words: str | None, json_file: Path | None) -> dict[str,
 
 
 def _schedule(app: "App", function: "Function[..., Any]", call: Call, flags: RunFlags) -> str:
-    """Schedule the call; returns the job's id."""
+    """Schedule the call; return the job's id."""
     args, kwargs = call
     scheduler = app.tenant(chosen_tenant()).scheduler.using(**flags.of_job())
     if flags.after is not None:
@@ -241,14 +241,14 @@ def _schedule(app: "App", function: "Function[..., Any]", call: Call, flags: Run
 
 
 def _moment(text: str, now: Instant) -> datetime:
-    """The time that --at names. Raises InvalidSpec."""
+    """The time in --at. Raises InvalidSpec."""
     from evertick.recurrence.zones.names import zone_named
 
     return to_datetime(Instant(parse_when(text, zone_named("UTC"), "--at", now // SECOND_MS) * SECOND_MS))
 
 
 def _call(app: "App", function: "Function[..., Any]", call: Call, flags: RunFlags) -> Any:
-    """Call it now. Raises FunctionRaised if it raises."""
+    """Call the function now and return its result. Raises FunctionRaised if it raises."""
     args, kwargs = call
     tenant = app.tenant(chosen_tenant())
     try:

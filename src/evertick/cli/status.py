@@ -85,7 +85,7 @@ def list_workers(db: str | None, out: OutputOptions) -> None:
 def _section(
     out: OutputOptions, title: str, rows: "Sequence[Schema]", fields: Sequence[str], moment: MomentWriter
 ) -> None:
-    """One part of the status: a table under its title, or in a pipe lines that begin with it."""
+    """Write one part of the status: a table below its title, or in a pipe lines that begin with the title."""
     shown = [_words(row, moment) for row in rows]
     if out.is_table:
         if rows:
@@ -132,13 +132,13 @@ def _isolation(level: str) -> str:
 
 
 def _missed(found: "StatusView") -> str:
-    """What the summary says of missed times."""
+    """The part of the summary about missed times."""
     number = sum(each.times for each in found.missed)
     return f"; {number:,} missed in the last 24 hours (evertick schedule audit)" if number else ""
 
 
 def _unreadable(found: "StatusView") -> str:
-    """What the summary says of schedules that cannot be read."""
+    """The part of the summary about schedules that cannot be read."""
     number = len(found.unreadable)
     return f"; {number:,} schedule{'' if number == 1 else 's'} that cannot be read" if number else ""
 

@@ -27,7 +27,7 @@ PAUSE_MAX_S: Final = 30.0
 
 
 class Supervisor:
-    """Keeps `count` workers alive until it is asked to stop; `options` are the command line of each."""
+    """Keeps `count` workers running until it is asked to stop; `options` are the command line of each."""
 
     def __init__(self, count: int, options: Sequence[str], *, health: tuple[str, int] | None = None) -> None:
         self._count = count
@@ -39,7 +39,7 @@ class Supervisor:
         self._one_ran = asyncio.Event()
 
     async def run(self) -> int:
-        """Run until asked to stop and all workers have ended; returns the exit code."""
+        """Run until a stop request, and then until all workers have ended; return the exit code."""
         from evertick.engine.runtime.stop_requests import on_stop_signals
 
         on_stop_signals(self._stop)
@@ -60,7 +60,7 @@ class Supervisor:
             process.send_signal(signal.SIGTERM)
 
     async def _keep(self, number: int) -> int:
-        """Run one worker after the other; returns the exit code of one that ended before any worker ever ran."""
+        """Restart one worker whenever it ends. If it ends before any worker has run, return its exit code."""
         pause = 0.0
         while not self._asked.is_set():
             began = time.monotonic()
@@ -109,7 +109,7 @@ class Supervised:
         self._socket = socket.socket(fileno=descriptor)
 
     def runs(self, ask_to_stop: Callable[[], object]) -> None:
-        """Say that the worker runs; call `ask_to_stop` in a thread when the supervisor is gone."""
+        """Report that the worker runs. If the supervisor ends, `ask_to_stop` is called in a thread."""
         self._socket.sendall(b"r")
 
         def watch() -> None:

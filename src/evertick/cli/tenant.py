@@ -25,12 +25,12 @@ def tenant() -> None:
 
 
 class Limit(click.ParamType[int | str]):
-    """A whole number, or `none` for no limit."""
+    """An option value: a whole number, or `none` for no limit."""
 
     name = "limit"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        """Read the text of an option."""
+        """Convert the text of an option."""
         if value == "none":
             return "none"
         try:
@@ -52,7 +52,7 @@ LIMITS: Final = {
 
 
 def limit_options(limits: Mapping[str, str]) -> Callable[[Command], Command]:
-    """NAME; an option for each limit, `--starts-per-minute N|none`, with its help; `--db`, and how the row is shown."""
+    """Add NAME, an option `--starts-per-minute N|none` with its help for each limit, `--db`, and the output options."""
 
     def add(command: Command) -> Command:
         command = source_options(row_options(command))
@@ -65,7 +65,7 @@ def limit_options(limits: Mapping[str, str]) -> Callable[[Command], Command]:
 
 
 def changes_of(limits: Mapping[str, int | str | None]) -> Any:
-    """The limits that the options change, None for `none`. Raises UsageError if there is none."""
+    """The changed limits, None for `none`. Raises UsageError if no option is given."""
     changes = {name: None if value == "none" else value for name, value in limits.items() if value is not None}
     if not changes:
         raise click.UsageError(f"say which limit: {', '.join('--' + name.replace('_', '-') for name in limits)}")
@@ -123,7 +123,7 @@ def _write(view: "TenantView", out: OutputOptions) -> None:
 
 
 def _words(view: "TenantView") -> Mapping[str, str]:
-    """Of each limit, what is used and how much there may be: `3 of 5`. What was used of a rate is not shown."""
+    """The use of each limit as text, `3 of 5`; only the limit if its use is not known, as for a rate."""
     used, limits = asdict(view.usage), asdict(view.limits)
     words = {name: plain(value) for name, value in view.to_json().items()}
     for name, limit in limits.items():

@@ -21,7 +21,7 @@ _logger: Final = logging.getLogger("evertick.cli")
 
 
 class AddressType(click.ParamType[tuple[str, int]]):
-    """`[HOST:]PORT`; the host is loopback unless given."""
+    """An option value `[HOST:]PORT`; the default host is loopback."""
 
     name = "[HOST:]PORT"
 
@@ -35,7 +35,7 @@ class AddressType(click.ParamType[tuple[str, int]]):
 
 @dataclass(frozen=True, slots=True)
 class WorkerFlags:
-    """How a worker runs."""
+    """The options of a worker."""
 
     pools: tuple[str, ...] = flag(
         "--pool", default=(), metavar="NAME",
@@ -58,7 +58,7 @@ class WorkerFlags:
     supervised: int | None = flag("--supervised", hidden=True)
 
     def repeated(self, file: str, db: str | None) -> list[str]:
-        """The command line of each of several worker processes."""
+        """The command line of a child process, for several worker processes."""
         words = [file, "--log-format", self.log_format, "--log-level", self.log_level]
         words += [] if db is None else ["--db", db]
         for pool in self.pools:

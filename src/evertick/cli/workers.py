@@ -13,10 +13,10 @@ COMMANDS: Final = {
 
 
 class WorkerGroup(LazyGroup):
-    """The commands of workers; what is none of them is a file or an option of `run`."""
+    """The group `worker`. If the first word is not one of its commands, all words are arguments of `run`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments."""
+        """Insert the command `run` if none is named."""
         is_named = bool(args) and args[0] in self.table
         completes_name = not args and ctx.resilient_parsing
         return super().parse_args(ctx, args if is_named or completes_name else ["run", *args])

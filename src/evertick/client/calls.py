@@ -37,9 +37,9 @@ PIECE_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[T]):
-    """A request. `read` makes the result of the reply's JSON, which is None where there is none.
+    """A request to the HTTP API. `read` converts the JSON of the reply, None if it has no body, to the result.
 
-    With a `key` the server does it once, however often it is sent.
+    With a `key` the server carries out the request once, however often it is sent.
     """
 
     method: str
@@ -54,12 +54,12 @@ class Call(Generic[T]):
 
     @property
     def is_safe(self) -> bool:
-        """Whether sending it twice does no harm."""
+        """Whether it may be sent twice: it only reads, or it has a key."""
         return self.method == "GET" or self.key is not None
 
     @property
     def headers(self) -> dict[str, str]:
-        """Its own headers."""
+        """The headers for `key` and `if_version`."""
         found = {} if self.key is None else {"Idempotency-Key": self.key}
         return found | ({} if self.if_version is None else {"If-Match": f'"{self.if_version}"'})
 
@@ -79,7 +79,7 @@ class _Sent(Operation[P, T]):
 
 
 class Requests:
-    """What may be asked of a server below `home`, a call each. A group of a client that has them sends them."""
+    """Builds requests to a server as `Call` objects. Their paths begin with `home`. A group of a client sends them."""
 
     def __init__(self, home: str = ROOT) -> None:
         self._home = home
@@ -99,7 +99,7 @@ class Requests:
 
 
 class FleetRequests(Requests):
-    """The same, about what belongs to no tenant."""
+    """Requests about what belongs to no tenant, such as pools."""
 
 
 class RemoteOperations(OperationGroup[Requests]):
@@ -156,14 +156,14 @@ def _encoded(operation: Operation[Any, Any], values: Mapping[str, Any]) -> dict[
 
 
 class RequestsWithOptions(Requests):
-    """Requests with options, which `using` collects."""
+    """Requests with options, which are set by `using`."""
 
     def __init__(self, home: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(home)
         self._options = options or {}
 
     def using(self, options: KeyOptions) -> Self:
-        """The same with the options that are given; None goes back to the default."""
+        """A copy with these options, in addition to those set before; None restores an option's default."""
         Options().merged(options)  # it refuses invalid values here, before a request has them
         found = stated(options)
         kept = {name: value for name, value in self._options.items() if name not in found}
@@ -171,12 +171,14 @@ class RequestsWithOptions(Requests):
 
 
 def sent(operation: Callable[Concatenate[O, P], Call[T]]) -> Operation[P, T]:
-    """An operation of a client."""
+    """Declare an operation of a client: the function builds a `Call`, and the client sends it."""
     return _Sent(operation)
 
 
 def sent_in_pieces(operation: Callable[Concatenate[O, str, P], Call[Page]]) -> Operation[P, int]:
-    """An operation of a client that the server does piece by piece; returns the sum of their counts."""
+    """Declare an operation of a client that takes several requests, each of which continues where the previous one
+    stopped. The client returns the sum of their counts.
+    """
     return _Sent(operation, "write_pages")
 
 
@@ -185,12 +187,12 @@ def _page(found: Any) -> Page:
 
 
 def new_key() -> str:
-    """A key for one request."""
+    """A new random idempotency key for one request."""
     return f"client-{secrets.token_hex(16)}"
 
 
 def read_as(kind: Any) -> Callable[[Any], Any]:
-    """Reads a reply as a view, or as a list or tuple of them."""
+    """A function that converts the JSON of a reply to `kind`: a view, or a list or tuple of views."""
     return _adapter(kind).validate_python
 
 
@@ -200,33 +202,33 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def new_id(found: Any) -> JobId:
-    """Reads the id of what was made."""
+    """The id of the created job, from the JSON of a reply."""
     return JobId(found["id"])
 
 
 def nothing(found: Any) -> None:
-    """Reads a reply without a body."""
+    """Return None, for a reply without a body."""
 
 
 def part(text: object) -> str:
-    """An id or a name as a part of a path. Raises Misuse for what is no text."""
+    """An id or a name, quoted as a segment of a path. Raises Misuse if it is not text."""
     if not isinstance(text, str):
         raise errors.Misuse(f"a name or an id is a text, not {text!r}")
     return quote(text, safe="")
 
 
 def key_of(name: str) -> str:
-    """What JSON calls a keyword of Python."""
+    """The JSON name of a Python parameter: `exclude` becomes `except`, others stay the same."""
     return "except" if name == "exclude" else name
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that are not None, as JSON or as parameters of a query take them."""
+    """The values that are not None, converted for a JSON body or a query."""
     return {key_of(name): wire(value) for name, value in values.items() if value is not None}
 
 
 def wire(value: Any) -> Any:
-    """A value of the Python API as JSON."""
+    """A value of the Python API as JSON types: for example, a timedelta becomes seconds."""
     if isinstance(value, datetime):
         return to_iso(from_datetime(value))
     if isinstance(value, timedelta):
@@ -253,9 +255,12 @@ def wire(value: Any) -> Any:
 
 
 def function_call(function: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """A function and its arguments: the function itself, `fn.with_args(...)`, or a name with arguments by name.
+    """A call as JSON: `{"function": name, "args": {...}}`.
 
-    Raises InvalidArguments if they do not fit the signature, or have no names although only a name is known; Misuse.
+    `function` is the function itself, `fn.with_args(...)`, or a name. With a name, arguments must be given by name.
+
+    Raises InvalidArguments if the arguments do not fit the signature, or are positional although only a name is known;
+    Misuse if `function` is anything else.
     """
     kwargs = kwargs or {}
     if isinstance(function, FunctionCall):
@@ -272,5 +277,7 @@ def function_call(function: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str
 
 
 def json_value(value: Any, what: str) -> Any:
-    """A value of the user's as JSON; `what` names it in the error. Raises InvalidArguments."""
+    """A value from the user, as JSON; `what` describes it in the error. Raises InvalidArguments if JSON cannot express
+    it.
+    """
     return json.loads(json_of_typed(value, what))

@@ -162,11 +162,14 @@ class _Part(_Property, Generic[S]):
 class Client(_Client):
     """A client of a server, for one tenant's data: `Client("https://jobs.example.org", token="evt_...")`.
 
-    `tenant` is that of the token unless given, or "default" for a token of all tenants. `timeout` (30) is how long a
-    reply may take, in seconds; `retries` (4) is how often a request is sent again that cannot happen twice: what reads,
-    has a key, or of which nothing was done. Close it at the end, or use it in a `with` block. Threads may share it.
+    - `tenant`: the tenant whose data is used; by default that of the token, or "default" for a token of all tenants.
+    - `timeout`: the seconds that a reply may take (30).
+    - `retries`: how often a failed request is sent again (4). It is sent again only if it cannot take effect twice: it
+      only reads, it has an idempotency key, or nothing was done for it.
 
-    Raises Misuse, InvalidTenant. All calls raise what the Python API raises, and AccessDenied, Unavailable,
+    Close the client at the end, or use it in a `with` block. Threads may share it.
+
+    Raises Misuse, InvalidTenant. All calls raise the errors of the Python API, and AccessDenied, Unavailable, or
     OutcomeUnknown if the connection broke and the request cannot be sent again.
     """
 
@@ -191,10 +194,11 @@ class Client(_Client):
     @overload
     def call(self, function: str, /, **kwargs: Any) -> Any: ...
     def call(self, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
-        """Call a function and return what it returns, with its types if the function itself is given.
+        """Call a function and return its result. The result is plain JSON if the function is given by name, otherwise
+        it has the function's return type.
 
-        A mutation that is given itself is called once, also if the connection breaks. Raises FunctionFailed for what
-        the function raises, FunctionNotFound, InvalidArguments.
+        A mutation given as an object takes effect once, even if the connection breaks and the request is sent again.
+        Raises FunctionFailed if the function raises an error, FunctionNotFound, InvalidArguments.
         """
         return self._send(self._call(function, args, kwargs, None))
 
@@ -203,33 +207,41 @@ class Client(_Client):
     @overload
     def call_once(self, key: str, function: str, /, **kwargs: Any) -> Any: ...
     def call_once(self, key: str, function: Mutation[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
-        """Call a mutation under an idempotency key; as `app.call_once`."""
+        """Call a mutation under an idempotency key: another call with that key returns the result of the first one.
+
+        See `App.call_once`.
+        """
         return self._send(self._call(function, args, kwargs, key))
 
     @shown_options
     def request(self, method: str, path: str, /, **options: Unpack[_Request]) -> Any:
-        """Send any request: `client.request("GET", "jobs", query={"state": "failed"})`; returns the JSON of the reply.
+        """Send any request and return the JSON of the reply:
+        `client.request("GET", "jobs", query={"state": "failed"})`.
 
-        A path that begins with "/" is taken as it is, any other is below the tenant. Options: `query`, `body`, `key`
-        (of idempotency) and `if_version`. A reply that is text is a string, one without a body None.
+        A path that begins with "/" is used as it is; any other path is relative to the tenant's path. Options: `query`,
+        `body`, `key` (an idempotency key) and `if_version` (apply the change only to this version). A reply that is
+        text is returned as a string, a reply without a body as None.
         """
         return self._send(self._request(method, path, **options))
 
     def status(self, *, all_tenants: bool = False) -> StatusView:
-        """Who works, what waits and for how long, and what failed in the last hour, of the client's tenant.
+        """The state of the client's tenant: which jobs wait and for how long, and what failed in the last hour.
 
-        With `all_tenants`, of all, and the workers; this needs a token of all tenants.
+        With `all_tenants`, the state of all tenants, and the workers; this needs a token of all tenants.
         """
         found: StatusView = self._send(status_call(ROOT if all_tenants else self._home))
         return found
 
     def workers(self) -> Sequence[WorkerView]:
-        """Every worker that the database knows, the oldest first; this needs a token of all tenants."""
+        """Every worker that is stored in the database, oldest first; this needs a token of all tenants."""
         found: Sequence[WorkerView] = self._send(workers_call())
         return found
 
     def doctor(self, *, tenant: str | None = None) -> FleetReport:
-        """What keeps workers from doing what all tenants have scheduled, or one; this needs a token of all tenants."""
+        """The problems that keep workers from running what a tenant, or every tenant if None, has scheduled.
+
+        This needs a token of all tenants.
+        """
         found: FleetReport = self._send(doctor_call(tenant))
         return found
 
@@ -259,7 +271,7 @@ class Client(_Client):
 
 
 class AsyncClient(_Client):
-    """As `Client`, and every call is awaited: `async with AsyncClient(url, token=token) as client:`."""
+    """Like `Client`, but every call is awaited: `async with AsyncClient(url, token=token) as client:`."""
 
     def _sender(self, policy: sending.Policy, **options: Any) -> Any:
         self._http = httpx2.AsyncClient(**options)
@@ -282,7 +294,7 @@ class AsyncClient(_Client):
     @overload
     async def call(self, function: str, /, **kwargs: Any) -> Any: ...
     async def call(self, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
-        """As `Client.call`."""
+        """Call a function and return its result; see `Client.call`."""
         return await self._send(self._call(function, args, kwargs, None))
 
     @overload
@@ -290,36 +302,39 @@ class AsyncClient(_Client):
     @overload
     async def call_once(self, key: str, function: str, /, **kwargs: Any) -> Any: ...
     async def call_once(self, key: str, function: Mutation[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
-        """As `Client.call_once`."""
+        """Call a mutation under an idempotency key; see `Client.call_once`."""
         return await self._send(self._call(function, args, kwargs, key))
 
     @shown_options
     async def request(self, method: str, path: str, /, **options: Unpack[_Request]) -> Any:
-        """As `Client.request`."""
+        """Send any request and return the JSON of the reply; see `Client.request`."""
         return await self._send(self._request(method, path, **options))
 
     async def status(self, *, all_tenants: bool = False) -> StatusView:
-        """As `Client.status`."""
+        """The state of the client's tenant, or with `all_tenants` of all tenants; see `Client.status`."""
         found: StatusView = await self._send(status_call(ROOT if all_tenants else self._home))
         return found
 
     async def workers(self) -> Sequence[WorkerView]:
-        """As `Client.workers`."""
+        """Every worker that is stored in the database, oldest first; this needs a token of all tenants."""
         found: Sequence[WorkerView] = await self._send(workers_call())
         return found
 
     async def doctor(self, *, tenant: str | None = None) -> FleetReport:
-        """As `Client.doctor`."""
+        """The problems that keep workers from running what a tenant, or every tenant if None, has scheduled.
+
+        This needs a token of all tenants.
+        """
         found: FleetReport = await self._send(doctor_call(tenant))
         return found
 
     async def whoami(self) -> TokenView:
-        """As `Client.whoami`."""
+        """The client's token: its name, its scope, its tenant (None for all), and when it expires."""
         found: TokenView = await self._send(own_token_call(self._home))
         return found
 
     async def functions(self) -> Sequence[FunctionView]:
-        """As `Client.functions`."""
+        """The functions that the client may call, with their parameters."""
         found: Sequence[FunctionView] = await self._send(functions_call(self._home))
         return found
 

@@ -12,17 +12,20 @@ GATEWAY_S = 60.0
 
 
 class GatewayRequests(Requests):
-    """What may be done with the gateways below `home`."""
+    """Requests about the gateways of the tenant at `home`."""
 
     @sent
     def join_token(self, name: str, *, expires_in: float = 3_600) -> Call[JoinToken]:
-        """A token with which a gateway registers once, under `name`; as `app.gateways.join_token`."""
+        """Create a token with which a gateway can register once, under `name`, within `expires_in` seconds.
+
+        See `app.gateways.join_token`.
+        """
         body = {"name": name, "expires_in": expires_in}
         return self._post(f"{self._home}/gateway-join-tokens", JoinToken, body)
 
     @sent
     def list(self, *, after: str = "", limit: int = 100) -> Call[Sequence[GatewayView]]:
-        """Gateways by name, beyond the name `after`."""
+        """Gateways by name, after the name `after`; at most `limit`."""
         return self._get(f"{self._home}/gateways", tuple[GatewayView, ...], {"after": after, "limit": limit})
 
     @sent
@@ -32,23 +35,25 @@ class GatewayRequests(Requests):
 
     @sent
     def remove(self, name: str) -> Call[None]:
-        """Forget a gateway; it goes on with its crons by itself. Raises GatewayNotFound."""
+        """Remove a gateway and the copies of its crons; the gateway continues to run them. Raises GatewayNotFound."""
         return Call(method="DELETE", path=self._of(name), read=nothing)
 
     @sent
     def rotate(self, name: str) -> Call[None]:
-        """Let a gateway get a new secret and a new token, with its next heartbeat. Raises GatewayNotFound."""
+        """Make a gateway fetch a new secret and a new token at its next heartbeat. Raises GatewayNotFound."""
         return Call(method="POST", path=f"{self._of(name)}/rotate", read=nothing)
 
     @sent
     def check(self, name: str) -> Call[GatewayView]:
-        """Ask a gateway now how it is, and which crons it has. Raises GatewayNotFound."""
+        """Sync with a gateway now: its health, and its crons if they have changed. Raises GatewayNotFound."""
         read = GatewayView.model_validate
         return Call(method="POST", path=f"{self._of(name)}/check", read=read, wait_s=GATEWAY_S)
 
     @sent
     def crons(self, gateway: str | None = None, *, after: str | None = None, limit: int = 100) -> Call[FleetCrons]:
-        """Copies of the crons of all gateways, or of one, by next time. Raises GatewayNotFound."""
+        """Copies of crons, in order of their next times: those of one gateway, or of all if None.
+        Raises GatewayNotFound.
+        """
         query = given({"gateway": gateway, "after": after, "limit": limit})
         return self._get(f"{self._home}/gateway-crons", FleetCrons, query)
 
@@ -62,7 +67,10 @@ class GatewayRequests(Requests):
         self, gateway: str, key: str, *, schedule: Mapping[str, Any], action: Mapping[str, Any],
         name: str | None = None, enabled: bool | None = None,
     ) -> Call[GatewayCron]:  # fmt: skip
-        """Add a cron to a gateway, or declare the one of that key again; as `app.gateways.add_cron`."""
+        """Add a cron to a gateway. If the gateway has a cron with this key, that cron is replaced.
+
+        See `app.gateways.add_cron`.
+        """
         body = given({"key": key, "name": name, "enabled": enabled})
         body |= {"schedule": wire(schedule), "action": wire(action)}
         read = GatewayCron.model_validate
@@ -72,7 +80,7 @@ class GatewayRequests(Requests):
     def update_cron(
         self, gateway: str, cron_id: str, *, revision: str | None = None, **changes: Unpack[CronChanges]
     ) -> Call[GatewayCron]:
-        """Change a cron of a gateway; what is not given stays. As `app.gateways.update_cron`."""
+        """Change a cron of a gateway; options that are not given stay unchanged. See `app.gateways.update_cron`."""
         path, read = self._cron(gateway, cron_id), GatewayCron.model_validate
         return Call(method="PATCH", path=path, body=wire(changes), if_version=revision, read=read, wait_s=GATEWAY_S)
 
@@ -84,7 +92,7 @@ class GatewayRequests(Requests):
 
     @sent
     def run_cron(self, gateway: str, cron_id: str, *, key: str | None = None) -> Call[str]:
-        """Run a cron now; returns the id of the run. As `app.gateways.run_cron`."""
+        """Run a cron now; returns the run's id, the same one for the same `key`. See `app.gateways.run_cron`."""
         path = f"{self._cron(gateway, cron_id)}/run"
         return Call(method="POST", path=path, key=key or new_key(), read=_run_id, wait_s=GATEWAY_S)
 
@@ -92,7 +100,7 @@ class GatewayRequests(Requests):
     def runs(
         self, gateway: str, cron_id: str, *, run_id: str | None = None, limit: int = 20
     ) -> Call[Sequence[GatewayRun]]:
-        """Runs of a cron, the newest first, as the gateway has them now. `output` is text of a stranger."""
+        """Runs of a cron, newest first, as the gateway has them now. `output` is text that must not be trusted."""
         query = given({"run_id": run_id, "limit": limit})
         return self._get(f"{self._cron(gateway, cron_id)}/runs", tuple[GatewayRun, ...], query)
 

@@ -135,14 +135,14 @@ class _Sending:
 class _Jobs(_Sending, OperationGroup[ScheduleJobs]):
     @takes(SentJobOptions, "scheduler.using()")
     def using(self, options: SentJobOptions) -> Self:
-        """The same with options, as those of `app.scheduler.using`."""
+        """A copy with options for the jobs that it schedules; see `app.scheduler.using`."""
         return self.with_operations(self.operations.using(options))
 
 
 class _Runs(_Sending, OperationGroup[WorkflowRequests]):
     @takes(SentRunOptions, "workflows.using()")
     def using(self, options: SentRunOptions) -> Self:
-        """The same with options for runs, as those of `app.workflows.using`."""
+        """A copy with options for the runs that it starts; see `app.workflows.using`."""
         return self.with_operations(self.operations.using(options))
 
 
@@ -160,8 +160,8 @@ class Scheduler(_Jobs, Blocking[ScheduleJobs]):
     ) -> JobId:
         """Run a function `delay` (seconds, or a timedelta) from now; returns the job's id.
 
-        `function` is the function itself, or its name with arguments by name. It is scheduled once, also if the
-        connection breaks and the request is sent again.
+        `function` is the function itself, or its name. With a name, arguments must be given by name. One job is
+        created, even if the connection breaks and the request is sent again.
 
         Raises InvalidDelay, InvalidArguments, FunctionNotFound, QuotaExceeded, Unavailable.
         """
@@ -172,7 +172,7 @@ class Scheduler(_Jobs, Blocking[ScheduleJobs]):
     @overload
     def enqueue(self, function: str, /, **kwargs: Any) -> JobId: ...
     def enqueue(self, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any) -> JobId:
-        """Run a function now; as `run_after` with a delay of 0."""
+        """Run a function now: like `run_after` with a delay of 0."""
         return cast("JobId", self._sent(self.operations.enqueue(function, *args, **kwargs)))
 
     @overload
@@ -180,7 +180,7 @@ class Scheduler(_Jobs, Blocking[ScheduleJobs]):
     @overload
     def run_at(self, at: datetime, function: str, /, **kwargs: Any) -> JobId: ...
     def run_at(self, at: datetime, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any) -> JobId:
-        """Run a function at an aware datetime; as `run_after`."""
+        """Run a function at `at`, an aware datetime; otherwise like `run_after`."""
         return cast("JobId", self._sent(self.operations.run_at(at, function, *args, **kwargs)))
 
 
@@ -196,7 +196,7 @@ class AsyncScheduler(_Jobs, Awaited[ScheduleJobs]):
     async def run_after(
         self, delay: float | timedelta, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any
     ) -> JobId:
-        """As `Scheduler.run_after`."""
+        """Run a function `delay` from now; returns the job's id. See `Scheduler.run_after`."""
         return cast("JobId", await self._sent(self.operations.run_after(delay, function, *args, **kwargs)))
 
     @overload
@@ -204,7 +204,7 @@ class AsyncScheduler(_Jobs, Awaited[ScheduleJobs]):
     @overload
     async def enqueue(self, function: str, /, **kwargs: Any) -> JobId: ...
     async def enqueue(self, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any) -> JobId:
-        """As `Scheduler.enqueue`."""
+        """Run a function now; returns the job's id. See `Scheduler.enqueue`."""
         return cast("JobId", await self._sent(self.operations.enqueue(function, *args, **kwargs)))
 
     @overload
@@ -212,16 +212,16 @@ class AsyncScheduler(_Jobs, Awaited[ScheduleJobs]):
     @overload
     async def run_at(self, at: datetime, function: str, /, **kwargs: Any) -> JobId: ...
     async def run_at(self, at: datetime, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any) -> JobId:
-        """As `Scheduler.run_at`."""
+        """Run a function at an aware datetime; returns the job's id. See `Scheduler.run_at`."""
         return cast("JobId", await self._sent(self.operations.run_at(at, function, *args, **kwargs)))
 
 
 class WorkflowTypes(Blocking[TypeRequests], TypeRequests):
-    """Lists, pauses, deprecates and deletes workflows themselves."""
+    """Lists workflows, and pauses, resumes, deprecates and deletes them."""
 
 
 class AsyncWorkflowTypes(Awaited[TypeRequests], TypeRequests):
-    """Lists, pauses, deprecates and deletes workflows themselves; every call is awaited."""
+    """Lists workflows, and pauses, resumes, deprecates and deletes them; every call is awaited."""
 
 
 class Workflows(_Runs, Blocking[WorkflowRequests], RunRequests):
@@ -229,7 +229,7 @@ class Workflows(_Runs, Blocking[WorkflowRequests], RunRequests):
 
     @property
     def types(self) -> WorkflowTypes:
-        """Workflows themselves, and whether runs of them start; this needs a token of all tenants."""
+        """The workflows themselves: which ones exist, and whether runs of them start. Needs a token of all tenants."""
         return WorkflowTypes(TypeRequests(), self.read, self.write)
 
     @overload
@@ -237,7 +237,9 @@ class Workflows(_Runs, Blocking[WorkflowRequests], RunRequests):
     @overload
     def start(self, workflow: str, /, **kwargs: Any) -> JobId: ...
     def start(self, workflow: Workflow[..., Any] | str, /, *args: Any, **kwargs: Any) -> JobId:
-        """Start a run of a workflow, given itself or by name; returns its id. It is started once.
+        """Start a run of a workflow, given as an object or by name; returns the run's id.
+
+        One run is started, even if the connection breaks and the request is sent again.
 
         Raises FunctionNotFound, InvalidArguments, AlreadyExists, WorkflowInactive, Unavailable.
         """
@@ -261,7 +263,7 @@ class AsyncWorkflows(_Runs, Awaited[WorkflowRequests], RunRequests):
 
     @property
     def types(self) -> AsyncWorkflowTypes:
-        """Workflows themselves, and whether runs of them start; this needs a token of all tenants."""
+        """The workflows themselves: which ones exist, and whether runs of them start. Needs a token of all tenants."""
         return AsyncWorkflowTypes(TypeRequests(), self.read, self.write)
 
     @overload
@@ -269,11 +271,11 @@ class AsyncWorkflows(_Runs, Awaited[WorkflowRequests], RunRequests):
     @overload
     async def start(self, workflow: str, /, **kwargs: Any) -> JobId: ...
     async def start(self, workflow: Workflow[..., Any] | str, /, *args: Any, **kwargs: Any) -> JobId:
-        """As `Workflows.start`."""
+        """Start a run of a workflow; returns the run's id. See `Workflows.start`."""
         return cast("JobId", await self._sent(self.operations.start(workflow, args, kwargs, new_key())))
 
     async def result(self, run_id: JobId | str, *, timeout: float | timedelta | None = None) -> Any:  # noqa: ASYNC109
-        """As `Workflows.result`."""
+        """Wait until a run has ended and return its result; see `Workflows.result`."""
         ends_at = _ends_at(timeout)
         while True:
             run: RunView = await self._sent(self.operations.wait(run_id, _wait_s(ends_at)))

@@ -18,20 +18,20 @@ from evertick.recurrence.parse.duration import format_milliseconds
 
 
 class InsightRequests(Requests):
-    """What may be asked about the tenant below `home`."""
+    """Requests for statistics of the tenant at `home`."""
 
     @sent
     def overview(self) -> Call[OverviewView]:
-        """What is late, failed, missed and queued, who works, and what needs attention."""
+        """What is late, failed, missed and queued, the workers, and what needs attention."""
         return self._get(f"{self._home}/overview", OverviewView)
 
     @sent
     def activity(
         self, *, span: float | timedelta = timedelta(days=1), function: str | None = None, pool: str | None = None
     ) -> Call[ActivityView]:
-        """What ended in each minute of the last `span`, and how late it began.
+        """How many attempts ended in each minute of the last `span` (seconds or a timedelta), and how late they began.
 
-        Of a `function` or of the jobs in a `pool`, in each ten minutes.
+        With `function` or `pool`, only attempts of this function or of jobs in this pool, by ten minutes.
         """
         length = format_milliseconds(duration_ms(span, name="span"))
         query = given({"span": length, "function": function, "pool": pool})
@@ -39,20 +39,20 @@ class InsightRequests(Requests):
 
     @sent
     def coming(self, *, span: float | timedelta = timedelta(hours=2)) -> Call[ComingView]:
-        """How many runs schedules will start in the next `span`, by five minutes."""
+        """How many runs schedules will start in the next `span` (seconds or a timedelta), by five minutes."""
         query = {"span": format_milliseconds(duration_ms(span, name="span"))}
         return self._get(f"{self._home}/coming", ComingView, query)
 
     @sent
     def changes(self, *, limit: int = 20) -> Call[Sequence[ChangeView]]:
-        """What was changed last, the newest first."""
+        """The newest changes, newest first; at most `limit`."""
         return self._get(f"{self._home}/changes", tuple[ChangeView, ...], {"limit": limit})
 
     @sent
     def functions(
         self, *, function: str | None = None, limit: int = 100, cursor: str | None = None
     ) -> Call[FunctionStatsPage]:
-        """A page of functions by name, or the one `function`: how each of them does."""
+        """A page of statistics by function, in order of name; `function` selects the function with this name."""
         query = given({"function": function, "limit": limit, "cursor": cursor})
         path = f"{self._home}/function-stats"
         return self._get(path, FunctionStatsPage, query)
@@ -64,5 +64,5 @@ class InsightRequests(Requests):
 
     @sent
     def search(self, text: str) -> Call[Sequence[FoundView]]:
-        """Schedules, functions, jobs and runs by a part of what they are called, at most eight of each."""
+        """Schedules, functions, jobs and runs whose name, id or key contains `text`, at most eight of each."""
         return self._get(f"{self._home}/search", tuple[FoundView, ...], {"text": text})

@@ -11,22 +11,24 @@ from evertick.client.calls import Call, RequestsWithOptions, function_call, new_
 
 
 class ScheduleJobs(RequestsWithOptions):
-    """What may be scheduled below `home`, with options."""
+    """Requests that schedule jobs for the tenant at `home`, with options."""
 
     def run_after(self, delay: float | timedelta, function: Any, /, *args: Any, **kwargs: Any) -> Call[JobId]:
         """Run a function `delay` (seconds, or a timedelta) from now; returns the job's id.
 
-        `function` is the function itself, or its name with arguments by name. Raises InvalidDelay, InvalidArguments,
-        FunctionNotFound, QuotaExceeded. It is scheduled once, however often it is sent.
+        `function` is the function itself, or its name. With a name, arguments must be given by name. One job is
+        created, however often the request is sent.
+
+        Raises InvalidDelay, InvalidArguments, FunctionNotFound, QuotaExceeded.
         """
         return self._new({"after": delay_ms(delay) / 1000}, function, args, kwargs)
 
     def enqueue(self, function: Any, /, *args: Any, **kwargs: Any) -> Call[JobId]:
-        """Run a function now; as `run_after` with a delay of 0."""
+        """Run a function now: like `run_after` with a delay of 0."""
         return self.run_after(0, function, *args, **kwargs)
 
     def run_at(self, at: datetime, function: Any, /, *args: Any, **kwargs: Any) -> Call[JobId]:
-        """Run a function at an aware datetime; as `run_after`."""
+        """Run a function at `at`, an aware datetime; otherwise like `run_after`."""
         if not isinstance(at, datetime):
             raise InvalidDelay(f"run_at takes an aware datetime, not {at!r}")
         return self._new({"at": wire(at)}, function, args, kwargs)

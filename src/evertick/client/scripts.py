@@ -22,13 +22,13 @@ from evertick.client.calls import Call, Requests, given, json_value, new_id, new
 
 
 class ScriptRequests(Requests):
-    """What may be done with the scripts below `home`."""
+    """Requests about the scripts of the tenant at `home`."""
 
     @sent
     def create(
         self, name: str, source: str, *, language: str, parameters: Mapping[str, Any] | None = None, note: str = ""
     ) -> Call[ScriptView]:
-        """Write a new script as a draft; as `app.scripts.create`."""
+        """Create a script as a draft; it runs only after it is published. See `app.scripts.create`."""
         body = {"name": name, "source": source, "language": language, "parameters": parameters, "note": note}
         return self._post(f"{self._home}/scripts", ScriptView, body)
 
@@ -43,7 +43,7 @@ class ScriptRequests(Requests):
         note: str | None = None,
         if_revision: int | None = None,
     ) -> Call[ScriptView]:
-        """Change the draft of a script; as `app.scripts.edit`."""
+        """Change the draft of a script; arguments that are not given stay unchanged. See `app.scripts.edit`."""
         body = given({"source": source, "language": language, "note": note})
         if not isinstance(parameters, Unchanged):
             body["parameters"] = parameters
@@ -58,13 +58,13 @@ class ScriptRequests(Requests):
 
     @sent
     def publish(self, name: str, *, note: str | None = None, if_revision: int | None = None) -> Call[PublishedScript]:
-        """Make the draft the version that runs; as `app.scripts.publish`."""
+        """Make the draft the version that runs; see `app.scripts.publish`."""
         path, read = f"{self._of(name)}/publish", PublishedScript.model_validate
         return Call(method="POST", path=path, body={"note": note}, if_version=if_revision, read=read)
 
     @sent
     def rollback(self, name: str, version: int, *, if_revision: int | None = None) -> Call[PublishedScript]:
-        """Let an earlier version run again. Raises ScriptNotFound, VersionConflict."""
+        """Run an earlier version again. The draft is not changed. Raises ScriptNotFound, VersionConflict."""
         path, read = f"{self._of(name)}/rollback", PublishedScript.model_validate
         return Call(method="POST", path=path, body={"version": version}, if_version=if_revision, read=read)
 
@@ -80,7 +80,7 @@ class ScriptRequests(Requests):
 
     @sent
     def list(self, *, after: str = "", limit: int = 100) -> Call[Sequence[ScriptSummary]]:
-        """Scripts by name, beyond the name `after`, without their sources; at most `limit`, up to 1,000."""
+        """Scripts by name, after the name `after`, without their sources; at most `limit`, up to 1,000."""
         return self._get(f"{self._home}/scripts", tuple[ScriptSummary, ...], {"after": after, "limit": limit})
 
     @sent
@@ -92,7 +92,7 @@ class ScriptRequests(Requests):
     def versions(
         self, name: str, *, before: int | None = None, limit: int = 100
     ) -> Call[Sequence[ScriptVersionSummary]]:
-        """The versions of a script, the newest first, below the number `before`. Raises ScriptNotFound."""
+        """The versions of a script below the number `before`, newest first. Raises ScriptNotFound."""
         query = given({"before": before, "limit": limit})
         return self._get(f"{self._of(name)}/versions", tuple[ScriptVersionSummary, ...], query)
 
@@ -100,18 +100,18 @@ class ScriptRequests(Requests):
     def runs(
         self, name: str | None = None, *, before: datetime | None = None, limit: int = 100
     ) -> Call[Sequence[ScriptRunView]]:
-        """Attempts at runs of a script, or of all, that ended before a moment; the newest first."""
+        """Attempts at runs of a script, or of all scripts if `name` is None, that ended before a time; newest first."""
         query = given({"script": name, "before": before, "limit": limit})
         return self._get(f"{self._home}/script-runs", tuple[ScriptRunView, ...], query)
 
     @sent
     def run(self, job_id: str) -> Call[Sequence[ScriptRunView]]:
-        """The attempts at one run; none while the first one has not ended."""
+        """The attempts at one run; empty until the first one has ended."""
         return self._get(f"{self._home}/script-runs/{part(job_id)}", tuple[ScriptRunView, ...])
 
     @sent
     def start(self, name: str, input: Any = None, *, version: int | None = None, delay: float = 0) -> Call[JobId]:
-        """Run a script once, `delay` seconds from now; returns the id of its job. As `app.scripts.start`."""
+        """Run a script once, `delay` seconds from now; returns the id of its job. See `app.scripts.start`."""
         value = json_value(input, f"the input of the script {name!r}")
         body = {"input": value, "version": version, "after": delay}
         return Call(method="POST", path=f"{self._of(name)}/run", body=body, key=new_key(), read=new_id)
@@ -120,25 +120,28 @@ class ScriptRequests(Requests):
     def test(
         self, name: str, input: Any = None, *, source: str | None = None, version: int | None = None
     ) -> Call[ScriptTestView]:
-        """Run the draft of a script (or `source`, or a version) on the server, and write nothing."""
+        """Run the draft of a script (or `source`, or a version) on the server without writing anything.
+
+        See `app.scripts.test`.
+        """
         value = json_value(input, f"the input of the script {name!r}")
         body = {"input": value, **given({"source": source, "version": version})}
         return self._post(f"{self._of(name)}/test", ScriptTestView, body)
 
     @sent
     def limits(self) -> Call[ScriptPlanView]:
-        """What the scripts of the tenant may use, and what they use."""
+        """The limits of the tenant's scripts, and what they have used."""
         return self._get(f"{self._home}/script-limits", ScriptPlanView)
 
     @sent
     def set_plan(self, **limits: Unpack[ScriptLimits]) -> Call[ScriptPlanView]:
-        """Change some limits of the tenant; this needs a token of all tenants. As `app.scripts.set_plan`."""
+        """Change some limits of the tenant's scripts; this needs a token of all tenants. See `app.scripts.set_plan`."""
         path, read = f"{self._home}/script-limits", ScriptPlanView.model_validate
         return Call(method="PATCH", path=path, body=dict(limits), read=read)
 
     @sent
     def isolation(self) -> Call[dict[str, IsolationView]]:
-        """How well each language is walled in where the server runs."""
+        """How well each language is isolated on the server's machine."""
         path, read = f"{self._home}/script-isolation", read_as(dict[str, IsolationView])
         return Call(method="GET", path=path, read=read)
 

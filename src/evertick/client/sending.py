@@ -40,17 +40,19 @@ LASTING: Final = frozenset({"not_installed", "gateway_unreachable"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How long a client tries. `retries` more times, each reply within `timeout_s`."""
+    """How long a client tries: a request is sent at most `retries` more times, and each reply may take `timeout_s`
+    seconds.
+    """
 
     timeout_s: float
     retries: int
 
     def reply_s(self, call: Call[Any]) -> float:
-        """How long the reply to a call may take."""
+        """The seconds that the reply to a call may take."""
         return self.timeout_s + call.wait_s
 
     def waits(self, call: Call[Any]) -> "_Waits":
-        """The waits before the next tries."""
+        """The waits between the tries of a call."""
         waits_s = [FIRST_WAIT_S * 2**number * (0.5 + random.random()) for number in range(self.retries)]
         return _Waits(waits_s, monotonic() + self.reply_s(call) + WAIT_MAX_S)
 
@@ -107,7 +109,7 @@ class Blocking:
         self._pid = os.getpid()
 
     def send(self, call: Call[T], /) -> T:
-        """Send a call; returns its result. Raises the error that its problem names."""
+        """Send a call and return its result. Raises the error that the reply describes."""
         _check_usable(self._http, self._pid)
         waits = self._policy.waits(call)
         while True:
@@ -129,7 +131,7 @@ class Blocking:
 
 
 class Awaited:
-    """Sends calls, and its replies are awaited."""
+    """Sends calls without blocking the event loop."""
 
     def __init__(self, http: httpx2.AsyncClient, policy: Policy) -> None:
         self._http = http
@@ -137,7 +139,7 @@ class Awaited:
         self._pid = os.getpid()
 
     async def send(self, call: Call[T], /) -> T:
-        """As `Blocking.send`."""
+        """Send a call and return its result. Raises the error that the reply describes."""
         _check_usable(self._http, self._pid)
         waits = self._policy.waits(call)
         while True:

@@ -106,11 +106,11 @@ class CronConfig(_Section):
 
 
 class OpenClawConfig(_Section):
-    """An OpenClaw gateway whose crons are served in place of own ones.
+    """An OpenClaw gateway. Its crons are served; this gateway then has none of its own.
 
-    It authenticates this gateway by its shared token, or by a device key, which is created if its file does not exist
-    and which its operator approves. `messages` allows crons of the types event and agent: an agent follows their text,
-    so a caller could make it do anything that it can.
+    OpenClaw authenticates this gateway by its shared token, or by a device key that OpenClaw's operator approves. The
+    key is created if its file does not exist. `messages` allows crons of the types event and agent: an agent follows
+    their text, so a caller could make it do anything that the agent can do.
     """
 
     url: str

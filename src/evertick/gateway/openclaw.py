@@ -244,7 +244,7 @@ class OpenClawBackend:
     # -- a run is requested once
 
     async def _once(self, key: str, subject: str, job: Callable[[], Awaitable[str]]) -> str:
-        """The run of a key. Requests with the same key at the same time wait for the first one."""
+        """The id of the run for a key. Concurrent requests with the same key wait for the first one."""
         if key not in self._starting:
             task = asyncio.create_task(self._start(key, subject, job))
             self._starting[key] = subject, task
@@ -293,7 +293,7 @@ class OpenClawBackend:
         return str(run_id)
 
     async def _found(self, row: "RunKey") -> str:
-        """The run of a request whose reply was lost, from the log, which has it after its end."""
+        """The id of a run whose start got no reply, from the log, which contains the run after its end."""
         job_id = row.job_id
         entries, _ = await self._entries(job_id)
         for entry in reversed(entries):

@@ -57,7 +57,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """The allowed actions: the commands of the configuration, and messages to agents if it allows them."""
+    """The allowed actions: the commands of the configuration, and messages to agents if that allows them."""
 
     commands: Mapping[str, CommandConfig]
     has_messages: bool

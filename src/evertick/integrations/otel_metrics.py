@@ -44,7 +44,7 @@ def observe(app: "App", provider: MeterProvider | None, *, database: bool) -> No
 
 
 class _Observer:
-    """Reports ends of attempts and fates of occurrences, in the engine's threads."""
+    """Records ends of attempts and fates of occurrences. It is called in the engine's threads."""
 
     def __init__(self, app: str, meter: Meter) -> None:
         def histogram(measure: Measure) -> Histogram:

@@ -113,7 +113,7 @@ class Reply(NamedTuple):
 
 
 class Seal(NamedTuple):
-    """The child has loaded its engine: the system calls of its loader are disabled before these bytes are sent."""
+    """The child has loaded its engine. Before the bytes are sent, the system calls of its loader are disabled."""
 
     data: bytes
 

@@ -110,7 +110,7 @@ class Caps(NamedTuple):
 
 
 def failed(step: str) -> OSError:
-    """The error of the libc call that has just failed."""
+    """An OSError for the libc call that has just failed."""
     number = ctypes.get_errno()
     return OSError(number, f"{step}: {os.strerror(number)}")
 

@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class WorldExecutors(InlineExecutors):
-    """Runs functions inline, as in a thread."""
+    """Runs functions in the calling thread, with the environment that they would have in a separate thread."""
 
     async def call(self, function: Callable[[], T]) -> T:
         return await super().call(lambda: as_in_a_thread(function))
@@ -106,7 +106,7 @@ class SimulatedEngine:
         self._leave: Callable[[], None] = _nothing
 
     def close(self) -> None:
-        """Close the world: its worker, its database, and the unused faults."""
+        """Close the world: end its worker, close its database, and remove unused faults."""
         if not self._closed:
             self._closed = True
             # The app leaves the world even if the worker cannot be ended, as while another connection writes.

@@ -43,7 +43,7 @@ class Faults:
         self._conflicts[function] = self._conflicts.get(function, 0) + times
 
     def before_work(self) -> None:
-        """Called at the begin of a transaction. Raises an injected fault."""
+        """Called at the beginning of a transaction. Raises an injected fault."""
         process = current_process()
         if process is not None and not process.alive:
             raise ProcessKilled

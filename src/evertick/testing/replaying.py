@@ -12,7 +12,7 @@ from evertick.base.outcomes import Raised, Returned
 
 
 def replay(workflow: Workflow[..., Any], history: RunHistory | Mapping[str, Any] | str) -> Any:
-    """Run the code of a workflow with the history of a run, up to its end, without running any step.
+    """Run the code of a workflow with the history of a run, without running any step, up to the end of the history.
 
     Returns the result of the run, as plain JSON; None if the history ends before it. So a test can check new code with
     histories of old code: `replay(onboard, app.workflows.history(run_id))`, or with a saved one, as the object of

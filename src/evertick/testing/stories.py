@@ -59,7 +59,7 @@ class Work:
 
 
 class WithWork:
-    """An app's functions and the work of a world."""
+    """An app's functions, plus the function that does the simulated work of a world."""
 
     def __init__(self, functions: Functions, work: Work) -> None:
         self._functions = functions
@@ -76,7 +76,7 @@ class WithWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryOptions(CreateOptions):
-    """The options of `World.schedule`: those of `app.schedules.create`, and work that the world brings."""
+    """The options of `World.schedule`: those of `app.schedules.create`, and those of simulated work."""
 
     schedule_id: str | None = field(default=None, kw_only=False)  # type: ignore[assignment]
     when: When | None = None  # type: ignore[assignment]

@@ -88,7 +88,7 @@ class Timeline:
         return any(start <= middle < end for start, end in self.outages)
 
     def _arrived(self, occurrence: OccurrenceView) -> datetime:
-        """The begin of its row. For a backfill, whose time is in the past, it is the time of the request."""
+        """The time at which its row begins. For a backfill, whose time is past, it is the time of the request."""
         if occurrence.origin is Origin.BACKFILL:
             return self.asked.get(occurrence.request, occurrence.started or occurrence.decided)
         return occurrence.actual

@@ -115,7 +115,7 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
             value.add_note(f"closing the world failed too: {error}")  # the first error is the cause
 
     def close(self) -> None:
-        """Close the world: its worker, its database, its engines, and the unused faults."""
+        """Close the world: end its worker, close its database and engines, and remove unused faults."""
         with contextlib.ExitStack() as closing:
             closing.callback(SimulatedEngine.close, self)
             closing.callback(self.dispose)

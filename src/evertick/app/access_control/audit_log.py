@@ -47,7 +47,8 @@ class AuditOperations:
     def list(
         self, *, tenant: str | None = None, limit: int = 100, cursor: str | None = None, **where: Unpack[AuditWhere]
     ) -> Work[AuditPage]:
-        """The changes of a tenant, or of everything if it is None, newest first; at most `limit`, up to 1,000.
+        """The changes to a tenant's data, newest first; at most `limit`, up to 1,000. None means the changes of all
+        tenants, and those that belong to no tenant.
 
             app.audit_log.list(tenant="acme", action="schedule.pause", start=datetime.now(UTC) - timedelta(days=1))
 
@@ -93,7 +94,7 @@ def _is_chosen(line: AuditLine, where: AuditWhere) -> bool:
 
 
 class AuditLog(Blocking[AuditOperations], AuditOperations):
-    """`app.audit_log`."""
+    """Lists who changed what, over HTTP or on the command line (`app.audit_log`)."""
 
 
 class AsyncAuditLog(Awaited[AuditOperations], AuditOperations):
@@ -118,9 +119,9 @@ class Auditor:
         *,
         before: Work[Any] | None = None,
     ) -> Work[T]:
-        """The work, with an audit line in the same transaction.
+        """Wrap work so that it also writes an audit line in the same transaction.
 
-        `before` reads the thing before the change; `target` may be a function of the work's result.
+        `before` reads the state before the change; `target` may be a function of the work's result.
         """
 
         def both(transaction: Transaction) -> T:

@@ -54,7 +54,7 @@ class SavedViewOperations:
 
     @reads
     def get(self, view_id: str) -> Work[SavedView]:
-        """A view. Raises NotFound, also if it belongs to another token."""
+        """A saved view. Raises NotFound, also if it belongs to another token."""
         return lambda transaction: SavedView.of(self._found(transaction, view_id))
 
     @writes
@@ -87,7 +87,9 @@ class SavedViewOperations:
         params: Mapping[str, str] | None = None,
         shared: bool | None = None,
     ) -> Work[SavedView]:
-        """Change the name, the parameters, or who sees it. Raises NotFound, and the errors of `create`."""
+        """Change the name, the parameters, or whether all tokens see it; None leaves them unchanged. Raises NotFound,
+        and the errors of `create`.
+        """
         new_name, text = None if name is None else _name(name), None if params is None else _params(params)
 
         def work(transaction: Transaction) -> SavedView:

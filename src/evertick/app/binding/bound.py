@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class BoundScheduler(BlockingScheduler):
-    """`app.bind(connection)`: jobs belong to the transaction that is open on that connection, or is begun there."""
+    """`app.bind(connection)`: writes jobs in the transaction that is open on that connection, or begins one there."""
 
     def __init__(self, job_builder: JobBuilder, operations: "ScheduleOperations", transact: Transact) -> None:
         super().__init__(job_builder, operations.tenant)
@@ -67,32 +67,35 @@ class AsyncBoundScheduler(AwaitedScheduler):
 
     @property
     def schedules(self) -> "AsyncSchedules":
-        """Like `BoundScheduler.schedules`, awaited."""
+        """Schedules that are created, changed and read in the connection's transaction; every call is awaited."""
         from evertick.app.schedules.api import AsyncSchedules
 
         return AsyncSchedules(self._operations, self._transact, self._transact)
 
     @property
     def jobs(self) -> "AsyncJobs":
-        """Like `BoundScheduler.jobs`, awaited."""
+        """Jobs that are read and changed in the connection's transaction, including its own; every call is awaited."""
         from evertick.app.jobs.api import AsyncJobs, operations_with
 
         return AsyncJobs(operations_with(self._job_builder, self._tenant), self._transact, self._transact)
 
     @property
     def workflows(self) -> "AsyncWorkflows":
-        """Like `BoundScheduler.workflows`, awaited. Results are available from `app.aio.workflows` after the commit."""
+        """Runs that are started, signaled, changed and read in the connection's transaction; every call is awaited.
+
+        Results are available from `app.aio.workflows` after the commit.
+        """
         from evertick.app.workflows.api import AsyncWorkflows
         from evertick.app.workflows.operations import WorkflowOperations
 
         return AsyncWorkflows(WorkflowOperations(self._tenant, self._job_builder), self._transact, self._transact)
 
     async def cancel(self, job_id: JobId | str) -> None:
-        """Like `BoundScheduler.cancel`, awaited."""
+        """Cancel a job when the connection's transaction commits, like `AsyncScheduler.cancel`."""
         await self._transact(self._cancel_work(job_id))
 
     async def stop(self, job_id: JobId | str) -> None:
-        """Like `BoundScheduler.stop`, awaited."""
+        """Stop a job when the connection's transaction commits, like `AsyncScheduler.stop`."""
         await self._transact(self._cancel_work(job_id, Stop.FORCE))
 
     async def _schedule(self, request: Request) -> list[JobId]:

@@ -44,7 +44,7 @@ Indexes = Mapping[str, Mapping[str, tuple[str, ...]]]
 
 
 def conditions(words: Sequence[str]) -> dict[str, Any]:
-    """The fields of the words `field=value`, with their values as `value_of` reads them. Raises Misuse."""
+    """Parse arguments of the form `field=value`; returns the values by field. Raises Misuse."""
     found: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
@@ -57,9 +57,10 @@ def conditions(words: Sequence[str]) -> dict[str, Any]:
 
 
 def value_of(text: str) -> Any:
-    """The value of a word: JSON, such as 7, true, null or `{"$datetime": "2026-11-26T09:00:00+00:00"}`, else a text.
+    """The value that a text stands for: JSON, such as 7, true, null or `{"$datetime": "2026-11-26T09:00:00+00:00"}`,
+    otherwise the text itself.
 
-    A text that reads as JSON stands in double quotes: "7". Raises Misuse for JSON with a mistake.
+    Text that would be valid JSON must be in double quotes: "7". Raises Misuse for JSON with a mistake.
     """
     try:
         return decode_document(f'{{"value":{text}}}')["value"] if _is_json(text) else text
@@ -68,12 +69,15 @@ def value_of(text: str) -> Any:
 
 
 def words_of(where: Mapping[str, Any]) -> list[str]:
-    """The words from which `conditions` reads the same fields and values. Raises InvalidArguments."""
+    """The arguments `field=value` from which `conditions` reads the same fields and values. Raises InvalidArguments."""
     return [f"{name}={word_of(value)}" for name, value in where.items()]
 
 
 def word_of(value: Any) -> str:
-    """The word of a value: a text as it is, unless `value_of` would read something else. Raises InvalidArguments."""
+    """The text from which `value_of` reads this value. Text stays as it is unless it would be read as something else.
+
+    Raises InvalidArguments.
+    """
     if isinstance(value, str) and not begins_as_json(value) and not _is_json(value):
         return value
     return json_text(json.loads(encode_document({"value": value}))["value"])
@@ -105,9 +109,10 @@ class DataOperations:
 
     @reads(Endpoint("GET", "/tables", Scope.READ, operation_id="list_tables"))
     def tables(self) -> Work[tuple[TableView, ...]]:
-        """The tables in which the tenant has documents, and those with a built index, by name.
+        """The tables in which the tenant has documents, and the tables with a built index, by name.
 
-        Up to 10,000 documents are counted, the same number of each table, but at least 100; a table with more says so.
+        At most 10,000 documents are counted in all, shared equally among the tables, but at least 100 of each table. A
+        table with more documents than were counted is marked.
         """
 
         def work(transaction: Transaction) -> tuple[TableView, ...]:
@@ -206,11 +211,11 @@ O_co = TypeVar("O_co", covariant=True)
 
 
 class AnyData(Blocking[O_co], DataOperations):
-    """The common operations of `app.data` and `client.data`."""
+    """The operations that `app.data` and `client.data` share."""
 
 
 class AnyAsyncData(Awaited[O_co], DataOperations):
-    """As `AnyData`, and every call is awaited."""
+    """Like `AnyData`, but every call is awaited."""
 
 
 class Data(AnyData[DataOperations]):
@@ -218,7 +223,7 @@ class Data(AnyData[DataOperations]):
 
 
 class AsyncData(AnyAsyncData[DataOperations]):
-    """`app.aio.data`: as `Data`, and every call is awaited."""
+    """`app.aio.data`: like `Data`, but every call is awaited."""
 
 
 def built_indexes(transaction: Transaction) -> Indexes:

@@ -91,7 +91,7 @@ class Database(DatabaseReader):
     def insert(self, table: str, fields: Mapping[str, Any]) -> str:
         """Write a new document and return its id.
 
-        Raises InvalidArguments for fields that cannot be stored, ValueTooLarge above the limit of a document.
+        Raises InvalidArguments for fields that cannot be stored, ValueTooLarge if the document exceeds the size limit.
         """
         check_name(table)
         body = encode_document(_given(fields))
@@ -169,7 +169,7 @@ class SystemReader:
         self._run = run
 
     def get(self, job_id: str) -> Document | None:
-        """The scheduled function whose scheduling returned this id, or None once its retention is over."""
+        """The scheduled function with the id that `run_after` or `run_at` returned; None once its retention is over."""
         require_job_id(job_id)
         self._run.budget.read()
         job = self._run.unit.flush_to_db().get_job(JobId(job_id), tenant=self._run.tenant)

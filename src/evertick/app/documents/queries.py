@@ -55,7 +55,7 @@ EVERYTHING: Final = Bounds()
 
 
 class IndexRange:
-    """Which part of an index to read: `eq` on leading fields, then bounds on the next one."""
+    """Which part of an index to read: call `eq` for the leading fields, then give bounds for the next field."""
 
     def __init__(self, index: Index, id_prefix: str) -> None:
         self._index = index
@@ -66,7 +66,7 @@ class IndexRange:
         self._ids: dict[str, str] = {}
 
     def eq(self, field: str, value: Any) -> Self:
-        """The field equals `value`. Fields come in the index's order, before any bound."""
+        """Require that the field equals `value`. Call it in the order of the index's fields, before any bound."""
         self._expect(field)
         if self._keys or self._ids:
             raise Misuse(f"index {self._index.name}: eq({field!r}) cannot follow a bound")
@@ -76,19 +76,19 @@ class IndexRange:
         return self
 
     def gt(self, field: str, value: Any) -> Self:
-        """The field is greater than `value`."""
+        """Require that the field is greater than `value`."""
         return self._limit("lower", field, value, beyond=True)
 
     def gte(self, field: str, value: Any) -> Self:
-        """The field is at least `value`."""
+        """Require that the field is at least `value`."""
         return self._limit("lower", field, value, beyond=False)
 
     def lt(self, field: str, value: Any) -> Self:
-        """The field is less than `value`."""
+        """Require that the field is less than `value`."""
         return self._limit("upper", field, value, beyond=False)
 
     def lte(self, field: str, value: Any) -> Self:
-        """The field is at most `value`."""
+        """Require that the field is at most `value`."""
         return self._limit("upper", field, value, beyond=True)
 
     def bounds(self) -> Bounds:
@@ -239,7 +239,7 @@ class DocumentQuery:
         return replace(self, _filters=(*self._filters, predicate))
 
     def order(self, direction: str) -> "DocumentQuery":
-        """`"asc"` or `"desc"`, once."""
+        """Set the order, `"asc"` (the default) or `"desc"`. It can be set once."""
         if self._order is not None:
             raise Misuse("a query can be ordered only once")
         if direction not in ("asc", "desc"):
@@ -280,7 +280,7 @@ class DocumentQuery:
         return found
 
     def collect(self) -> list[Document]:
-        """All documents. Bounded by the limit of documents one function may read."""
+        """All documents of the query. A function may read only a limited number of documents."""
         return list(self)
 
     def paginate(self, *, num_items: int, cursor: str | None = None) -> Page:

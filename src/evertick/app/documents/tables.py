@@ -40,12 +40,14 @@ class Index:
 
     @property
     def built_in(self) -> bool:
-        """Whether every table has it. It needs no entries, because the ids of the documents are its order."""
+        """Whether the index is built in. Every table has these indexes. They need no entries, because they have the
+        order of the documents' ids.
+        """
         return self.fields[0].startswith("_")
 
     @property
     def fields_json(self) -> str:
-        """The fields as the store keeps them. A difference means that the declaration changed."""
+        """The fields as JSON text, as they are stored. If the stored text differs, the declaration was changed."""
         return json.dumps(self.fields)
 
 

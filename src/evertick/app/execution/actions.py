@@ -76,7 +76,9 @@ class Supervision:
         return self._loop.time() >= self._due
 
     def step_took_too_long(self, has_ended: bool, error: BaseException | None) -> None:
-        """Handle the interruption of a step of the function, or of a task that it made; it may have ended by that."""
+        """Handle the interruption of a step that ran too long without an await. The step belongs to the function or to
+        a task that it created. `has_ended` says whether the interruption ended the step.
+        """
         if self._has_ended:
             return
         self.is_over = self.did_not_await = True
@@ -158,7 +160,9 @@ DID_NOT_AWAIT: Final = (
 
 @dataclass(slots=True, kw_only=True)
 class ActionAttempt:
-    """An attempt. `encoded` turns the function's result into JSON text, `raised` turns its error into an outcome."""
+    """An attempt at the job of an action. `encoded` turns the function's result into JSON text, `raised` turns its
+    error into an outcome.
+    """
 
     environment: Environment
     caller: Caller

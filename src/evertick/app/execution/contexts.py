@@ -104,12 +104,12 @@ class QueryCtx(_Context):
 
     @property
     def db(self) -> DatabaseReader:
-        """The documents, read-only."""
+        """Reads documents."""
         return DatabaseReader(self._run, self._e.tables)
 
     @property
     def schedules(self) -> "ScheduleReader":
-        """Schedules, read-only."""
+        """Reads schedules."""
         from evertick.app.schedules.api import reader_in_unit
 
         run = self._run
@@ -175,7 +175,7 @@ class MutationCtx(QueryCtx):
 
     @property
     def db(self) -> Database:
-        """The documents."""
+        """Reads and writes documents as part of this transaction."""
         if self._db is None:
             self._db = Database(self._run, self._e.tables, self._e.ids)
         return self._db
@@ -189,7 +189,7 @@ class MutationCtx(QueryCtx):
 
     @property
     def schedules(self) -> "Schedules":
-        """Schedules, created and changed as part of this transaction."""
+        """Creates, changes and reads schedules as part of this transaction."""
         from evertick.app.schedules.api import schedules_in_unit
 
         run = self._run
@@ -197,7 +197,7 @@ class MutationCtx(QueryCtx):
 
     @property
     def workflows(self) -> "Workflows":
-        """Runs of workflows, started, signaled and ended as part of this transaction."""
+        """Starts, signals, ends and reads runs of workflows as part of this transaction."""
         from evertick.app.workflows.api import workflows_in_unit
 
         return workflows_in_unit(self._e, self._run)
@@ -308,12 +308,12 @@ class ActionCtx(_ActionContext):
 
     @property
     def schedules(self) -> "AsyncSchedules":
-        """Schedules; each call is its own transaction."""
+        """Creates, changes and reads schedules; each call is awaited and is its own transaction."""
         return self._caller.awaited_schedules(self.tenant, f"function {self._run.name}")
 
     @property
     def workflows(self) -> "AsyncWorkflows":
-        """Runs of workflows; each call is its own transaction."""
+        """Starts, signals, ends and reads runs of workflows; each call is awaited and is its own transaction."""
         return self._caller.awaited_workflows(self._run)
 
     @overload
@@ -362,12 +362,12 @@ class SyncActionCtx(_ActionContext):
 
     @property
     def schedules(self) -> "Schedules":
-        """Schedules; each call is its own transaction."""
+        """Creates, changes and reads schedules; each call is its own transaction."""
         return self._caller.schedules(self.tenant, f"function {self._run.name}")
 
     @property
     def workflows(self) -> "AwaitableWorkflows":
-        """Runs of workflows; each call is its own transaction."""
+        """Starts, signals, ends and reads runs of workflows; each call is its own transaction."""
         return self._caller.workflows(self._run)
 
     @overload
@@ -375,7 +375,7 @@ class SyncActionCtx(_ActionContext):
     @overload
     def run_query(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
     def run_query(self, function: Query[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
-        """Like `ActionCtx.run_query`, but blocks."""
+        """Call a query in its own transaction, and wait for its result; see `ActionCtx.run_query`."""
         return self._caller.call_now(self._function(function, Query), args, kwargs, self._run)
 
     @overload
@@ -383,7 +383,7 @@ class SyncActionCtx(_ActionContext):
     @overload
     def run_mutation(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
     def run_mutation(self, function: Mutation[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
-        """Like `ActionCtx.run_mutation`, but blocks."""
+        """Call a mutation in its own transaction, and wait until it is committed; see `ActionCtx.run_mutation`."""
         return self._caller.call_now(self._function(function, Mutation), args, kwargs, self._run)
 
     @overload
@@ -391,12 +391,12 @@ class SyncActionCtx(_ActionContext):
     @overload
     def run_action(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
     def run_action(self, function: Action[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
-        """Like `ActionCtx.run_action`, but blocks."""
+        """Call another action as part of this one, and wait for its result; see `ActionCtx.run_action`."""
         return self._caller.call_now(self._function(function, Action), args, kwargs, self._run)
 
 
 def run_in_frame(function: Function[..., Any], ctx: MutationCtx, args: Any, kwargs: Any) -> Any:
-    """Run a mutation as a frame of its transaction: everything it did is kept, or nothing."""
+    """Run a mutation as a nested part of its transaction. If it raises, its own changes are undone, and no others."""
     unit, budget = ctx._unit.unit, ctx._run.budget
     depth, writes = unit.depth, budget.writes
     unit.begin()

@@ -30,7 +30,10 @@ _CARRIERS: Final = (
 
 
 def raised_by(error: BaseException) -> Raised:
-    """The outcome of a function that raised `error`. A group is as hopeless as one error in it."""
+    """The outcome of a function that raised `error`.
+
+    It is not tried again if the error, or one error in an exception group, is NonRetryable or InvalidArguments.
+    """
     hopeless = any(issubclass(type(each), NonRetryable | InvalidArguments) for each in errors_in(error))
     name, message = type(error).__name__, message_of(error)
     if message.startswith(f"{ARGUMENTS_INVALID}: ") and issubclass(type(error), InvalidArguments):
@@ -45,7 +48,9 @@ def raised_by(error: BaseException) -> Raised:
 
 
 def held_the_loop(error: FunctionTimeout, name: str) -> Raised:
-    """The outcome of a function that did not await, described by `error`. Its cause says where it was interrupted."""
+    """The outcome of an action that blocked the event loop too long, as `error` describes. The cause of `error` says
+    where the action was interrupted.
+    """
     cause = error.__cause__
     where = _traceback_of(cause) if type(cause) is FunctionTimeout else ""
     return Raised(TIMED_OUT, f"{name} {message_of(error)}", where)

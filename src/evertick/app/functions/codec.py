@@ -56,9 +56,9 @@ class Codec:
     def write(self, value: Any) -> str:
         """The JSON text of a value.
 
-        Raises ValueError if it cannot be written (PydanticSerializationError, UnicodeEncodeError) or not be read back:
-        a number of more than DIGITS_MAX digits, values within values DEPTH_MAX deep, and where the type does not say
-        what a value is, one that JSON has no word for.
+        Raises ValueError if the value cannot be written (PydanticSerializationError, UnicodeEncodeError) or could not
+        be read back: it has a number of more than DIGITS_MAX digits or is nested DEPTH_MAX levels deep, or its type
+        allows any value and JSON cannot express it.
         """
         text = self._writer.to_json(value, warnings=False).decode()
         if len(text) > 2 * DEPTH_MAX and _may_be_unreadable(text):
@@ -92,12 +92,12 @@ def _may_be_unreadable(text: str) -> bool:
 
 
 class ListCodec(Codec):
-    """Reads and writes single values, as lists of one: pydantic takes a configuration for lists of any type, but not
-    for models and dataclasses themselves.
+    """Reads and writes single values. Each is wrapped in a list, because pydantic accepts a configuration for lists of
+    any type, but not for models and dataclasses themselves.
     """
 
     def write_one(self, value: Any) -> str:
-        """The JSON text of a value. Raises as `write` does."""
+        """The JSON text of a value. Raises the errors of `write`."""
         return self.write([value])[1:-1]
 
     def _difference(self, value: Any, back: Any) -> str | None:
@@ -109,14 +109,14 @@ class ListCodec(Codec):
 
 
 def codec_of_type(hint: Any) -> ListCodec:
-    """The codec of what a function returns."""
+    """The codec for a function's result type."""
     from pydantic import TypeAdapter
 
     return ListCodec(TypeAdapter(cast("Any", list.__class_getitem__(hint)), config=cast("Any", _BOTH_WAYS)))
 
 
 def codec_of_signature(fields: dict[str, Any]) -> Codec:
-    """The codec of a call's arguments: an object with these fields and no others."""
+    """The codec for the arguments of a call: an object with exactly these fields."""
     from pydantic import TypeAdapter
     from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 

@@ -22,7 +22,7 @@ EXPLAINED_MAX: Final = 1_000
 
 
 class EventTypes:
-    """The events of a workflow, by name; `types` are those of their values."""
+    """The events that a workflow declares: `types` maps the name of each event to the type of its value."""
 
     def __init__(self, workflow: str, types: Mapping[str, Any]) -> None:
         self._workflow = workflow
@@ -30,11 +30,11 @@ class EventTypes:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the events, in their order."""
+        """The names of the events, in the order of their declaration."""
         return tuple(self._types)
 
     def check(self) -> None:
-        """Build what reads and writes the values. Raises RegistrationError."""
+        """Build the codecs of the values now, to find errors early. Raises RegistrationError."""
         _ = self._codecs
 
     def check_name(self, event: str) -> None:
@@ -56,7 +56,7 @@ class EventTypes:
         return inspect.formatannotation(self._types[event])
 
     def write(self, event: str, value: Any) -> str:
-        """The JSON text of a value that is to be sent.
+        """Check a value that is to be sent; returns its JSON text.
 
         Raises Misuse for an event that is not declared, InvalidArguments for a value that does not fit.
         """
@@ -68,7 +68,7 @@ class EventTypes:
             raise self._unfit(event, error) from error
 
     def read(self, event: str, text: str) -> Any:
-        """A value from its JSON text, as its type has it. Raises as `write` does."""
+        """The value from its JSON text, converted to the declared type. Raises the errors of `write`."""
         self.check_name(event)
         try:
             return self._codecs[event].read_one(text)
@@ -101,7 +101,7 @@ class EventTypes:
 
 
 def declared_events(workflow: str, given: Any) -> EventTypes | None:
-    """The events of a workflow, from `events=`. Raises RegistrationError."""
+    """The events of a workflow, from the option `events=`; None if there is none. Raises RegistrationError."""
     if given is None:
         return None
     if not isinstance(given, Mapping) or not given:

@@ -12,10 +12,10 @@ Unknown = Callable[[tuple[str | int, ...]], str | None]
 
 
 def problems_of(error: "ValidationError", whole: str, *, below: int = 0, unknown: Unknown = lambda _: None) -> str:
-    """What is wrong and where: `items[1].price: input should be a valid number (got 'x' (str))`.
+    """The errors that pydantic found, in one line: `items[1].price: input should be a valid number (got 'x' (str))`.
 
-    `whole` names what was checked; paths begin that many steps `below` it. `unknown` takes the place of a name that is
-    not known and returns what is wrong with it; None means pydantic's words.
+    `whole` describes the checked value. Each path is shown without its first `below` steps. `unknown` returns the error
+    text for an unknown name at a path; if it returns None, pydantic's text is used.
     """
     return "; ".join(
         f"{_place(item['loc'][below:]) or whole}: {_words(item, unknown, below)}"

@@ -47,14 +47,16 @@ OPTION_NAMES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """A function with the arguments of one call, checked and encoded: what is scheduled in bulk."""
+    """A function with checked and encoded arguments, made by `fn.with_args(...)`: what to schedule or to call."""
 
     function: "Function[..., Any]"
     args: str
 
 
 class Function(Generic[P, R_co]):
-    """A registered function. Calling it calls the plain function underneath, with a context of the caller's."""
+    """A registered function. Calling it calls the decorated function directly, with the context that the caller
+    passes.
+    """
 
     kind: FunctionKind
     events: EventTypes | None = None
@@ -99,12 +101,15 @@ class Function(Generic[P, R_co]):
         return f"<{self.kind.value} {self.name}>"
 
     def with_args(self, *args: P.args, **kwargs: P.kwargs) -> FunctionCall:
-        """A call of this function, checked: what a schedule does (`do=`), or one of many that are scheduled at once."""
+        """Check the arguments and return a call of this function, for a schedule (`do=`) or for `run_after_many`.
+
+        Raises InvalidArguments if they do not fit the signature.
+        """
         return FunctionCall(self, self.encode_args(args, kwargs))
 
     @property
     def call_kind(self) -> CallKind:
-        """As what a workflow calls it. Each kind says its own, by which type checkers tell them apart."""
+        """The kind of call that a workflow makes with this function. Subclasses narrow the type for type checkers."""
         return CallKind(self.kind.value)
 
     # -- arguments
@@ -144,7 +149,7 @@ class Function(Generic[P, R_co]):
             raise _unfit(self.name, "what it returns", error) from error
 
     def check(self) -> None:
-        """Build everything that is built on first use, so that what is wrong shows at start.
+        """Resolve the annotations and build the codecs now, so that errors appear when the program starts.
 
         Raises RegistrationError.
         """
@@ -162,9 +167,9 @@ class Function(Generic[P, R_co]):
             raise InvalidArguments(self._explain(error)) from error
 
     def decode_args(self, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """A stored call's positional and keyword arguments.
+        """The positional and keyword arguments of a stored call.
 
-        Raises InvalidArguments if they do not fit the signature (any more).
+        Raises InvalidArguments if they do not fit the signature, which may have changed since.
         """
         try:
             values: dict[str, Any] = self._codec.read(text)
@@ -186,14 +191,14 @@ class Function(Generic[P, R_co]):
         return tuple(positional), values
 
     def checked_args(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments as they would arrive from the store: checked, and sharing no object with the caller.
+        """The arguments after encoding and decoding: checked, and sharing no object with the caller's.
 
         Raises InvalidArguments if they do not fit the signature.
         """
         return self.decode_args(self.encode_args(args, kwargs))
 
     def encode_result(self, value: Any) -> str:
-        """The JSON text of what the function returned.
+        """The JSON text of the function's result.
 
         Raises InvalidArguments if it cannot be written as JSON and read back, ValueTooLarge above RESULT_BYTES_MAX.
         """
@@ -209,19 +214,19 @@ class Function(Generic[P, R_co]):
         return text
 
     def decode_result(self, text: str) -> R_co:
-        """What the function returned, from its JSON text."""
+        """The function's result, decoded from its JSON text."""
         if text == _NULL:
             return cast("R_co", None)
         return cast("R_co", self._result_codec.read_one(text))
 
     @property
     def parameter_names(self) -> list[str]:
-        """The names of the parameters after the context."""
+        """The names of the parameters, without the context."""
         return [parameter.name for parameter in self._parameters]
 
     @cached_property
     def served(self) -> ServedFunction:
-        """What a worker says of this function to others."""
+        """The description of this function that a worker stores in the database: its name, kind, pool and signature."""
         # Under `from __future__ import annotations` they are text, which would stand in quotes.
         shown = [
             each.replace(annotation=Verbatim(each.annotation)) if isinstance(each.annotation, str) else each
@@ -296,7 +301,7 @@ def _unknown_parameter(place: tuple[str | int, ...]) -> str | None:
 
 
 class Query(Function[P, R_co]):
-    """Reads, and changes nothing."""
+    """A registered function that reads the database and changes nothing (`@app.query`)."""
 
     kind = FunctionKind.QUERY
 
@@ -306,7 +311,9 @@ class Query(Function[P, R_co]):
 
 
 class Mutation(Function[P, R_co]):
-    """One transaction: all of its writes and scheduled jobs, or none."""
+    """A registered function that runs in one transaction: all of its writes and scheduled jobs are kept, or none
+    (`@app.mutation`).
+    """
 
     kind = FunctionKind.MUTATION
 
@@ -316,7 +323,9 @@ class Mutation(Function[P, R_co]):
 
 
 class Action(Function[P, R_co]):
-    """Side effects: starts at most once unless its retry policy says otherwise."""
+    """A registered function with side effects (`@app.action`). A job starts it at most once, unless it has a retry
+    policy.
+    """
 
     kind = FunctionKind.ACTION
 
@@ -326,7 +335,7 @@ class Action(Function[P, R_co]):
 
 
 class Workflow(Function[P, R_co]):
-    """Goes on step by step, also over restarts and weeks of waiting."""
+    """A registered function that runs step by step, across restarts and weeks of waiting (`@app.workflow`)."""
 
     kind = FunctionKind.WORKFLOW
 
@@ -337,7 +346,7 @@ class Workflow(Function[P, R_co]):
 
     @cached_property
     def served(self) -> ServedFunction:
-        """See `Function.served`; with the events that it declares."""
+        """Like `Function.served`, with the events that the workflow declares."""
         events = self.events
         types = None if events is None else {name: storable(events.words(name)) for name in events.names}
         return super().served._replace(events=types)
@@ -348,7 +357,9 @@ class Workflow(Function[P, R_co]):
 
 
 def served_by(functions: "Iterable[Function[..., Any]]") -> list[ServedFunction]:
-    """What jobs can call of these, under each name: what a worker serves. A query is no job."""
+    """The functions that a worker with this code can run as jobs, under their names and aliases. Queries are not
+    jobs.
+    """
     called = [each for each in functions if each.kind is not FunctionKind.QUERY]
     return [each.served._replace(name=name) for each in called for name in (each.name, *each.aliases)]
 

@@ -17,7 +17,7 @@ ERROR_DATA_CHARS_MAX: Final = 65_536
 
 
 def check_pools(names: Iterable[str], app: str) -> tuple[str, ...] | None:
-    """The full names of an app's pools that a worker is to serve; None, which is all, if there are none.
+    """The full names of the pools that a worker of this app serves; None, which means all pools, if `names` is empty.
 
     Raises Misuse.
     """
@@ -30,7 +30,7 @@ def check_pools(names: Iterable[str], app: str) -> tuple[str, ...] | None:
 
 
 class OnConflict(StrEnum):
-    """What to do when an unfinished job holds the same key."""
+    """What to do when a job is scheduled with a key that another unfinished job has."""
 
     KEEP = "keep"
     """Keep the unfinished job and return its id."""
@@ -41,10 +41,10 @@ class OnConflict(StrEnum):
 
 
 class Retry(RetryPolicy):
-    """How often to try, and how far apart: `Retry(5, first=timedelta(milliseconds=250))`.
+    """How often to try a job, and how long to wait between attempts: `Retry(5, first=timedelta(milliseconds=250))`.
 
-    `attempts` counts the first try. The wait after failure n is `first * factor ** (n - 1)`, at most `cap`, spread by
-    `jitter` (0.5: between half and one and a half times of it). Durations are seconds or timedeltas.
+    `attempts` counts the first try. The wait after failure n is `first * factor ** (n - 1)`, at most `cap`. It is then
+    multiplied by a random factor from `1 - jitter` to `1 + jitter`. Durations are seconds or timedeltas.
     """
 
     __slots__ = ()
@@ -68,14 +68,14 @@ class Retry(RetryPolicy):
 
 
 class NonRetryable(Exception):
-    """Raise it (or a subclass) in a function to end its retries: the job fails at once."""
+    """Raise this error (or a subclass) in a function to fail its job at once, without further retries."""
 
 
 class ApplicationError(Exception):
-    """An error of the application's own, with data about it: `raise ApplicationError({"code": "sold_out", "left": 0})`.
+    """An error with data for the caller, raised by the application: `raise ApplicationError({"code": "sold_out"})`.
 
-    The data is stored with the job, next to the text of the error, and a caller of the function finds it in `data`.
-    The job is not tried again unless a retry policy says so.
+    The data is stored with the job, next to the text of the error. A caller of the function finds it in the attribute
+    `data`. The job is not tried again unless a retry policy says so.
     """
 
     def __init__(self, data: Any) -> None:
@@ -97,9 +97,9 @@ def json_of_data(data: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """What an `on_complete` function gets: how the job ended, and with what result.
+    """How a job ended, as passed to its `on_complete` function: its state, its result or its error.
 
-    `error` is the text of a failure, `error_data` what an ApplicationError carried.
+    `error` is the error's text. `error_data` is the data of an ApplicationError. Both are None if there is none.
     """
 
     kind: Literal["success", "failed", "canceled"]

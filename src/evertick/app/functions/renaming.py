@@ -20,7 +20,7 @@ def renamed_args(args: Mapping[str, Any], names: Mapping[str, str], whose: str) 
 
 
 def check_names(names: Mapping[str, str]) -> None:
-    """Raise Misuse unless these are names of arguments, each with another one."""
+    """Raise Misuse unless `names` maps argument names to new, different ones."""
     if not isinstance(names, Mapping) or not names:
         raise Misuse(f"rename= takes old names with new ones, such as {{'email': 'address'}}, not {names!r}")
     for name in (*names, *names.values()):

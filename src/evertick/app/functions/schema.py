@@ -25,7 +25,8 @@ class _Lenient(GenerateJsonSchema):
 def schema_of(adapter: Any, parameters: list[inspect.Parameter]) -> dict[str, Any]:
     """The JSON schema of a call's arguments: an object with a property for each parameter, in their order.
 
-    A parameter's `default` is there if it can be written as JSON. What JSON schema cannot tell of a type is left out.
+    A parameter's `default` is included if it can be written as JSON. Parts of a type that JSON schema cannot express
+    are left out.
     """
     try:
         found: dict[str, Any] = adapter.json_schema(schema_generator=_Lenient)
@@ -45,7 +46,7 @@ def schema_of(adapter: Any, parameters: list[inspect.Parameter]) -> dict[str, An
 
 
 def schema_of_value(adapter: Any) -> dict[str, Any]:
-    """The JSON schema of an object that has a value, which `adapter` reads in a list of one, as its VALUE."""
+    """The JSON schema of an object whose property VALUE is the value; `adapter` is the type adapter of a list of it."""
     try:
         found: dict[str, Any] = adapter.json_schema(schema_generator=_Lenient)
     except Exception:  # a type's own code describes it

@@ -14,8 +14,8 @@ _OPENED: Final[Mapping[str, Any]] = {"{": {}, "[": [], '"': {}}
 
 
 def encode_words(function: Function[..., Any], words: Mapping[str, str], given: Mapping[str, Any]) -> str:
-    """As `Function.encode_args`, for arguments typed as text: each is read as JSON where that fits the signature, else
-    as text.
+    """Like `Function.encode_args`, for arguments that were typed as text. Each is read as JSON if the result fits the
+    signature, otherwise as text.
 
     A word that begins like JSON but is invalid JSON is text only for a parameter that takes nothing but text; for
     others it is an error. `given` are further arguments, used unchanged. Raises InvalidArguments.

@@ -52,7 +52,7 @@ FIRST: Final = (Instant(-(2**53)), "", "")
 
 
 class Access(Protocol):
-    """The part of `app.tenant(...)` that gateways need."""
+    """The attributes of `app.tenant(...)` that this module uses."""
 
     @property
     def tenant_id(self) -> TenantId: ...
@@ -63,7 +63,7 @@ class Access(Protocol):
 
 
 class AppAccess(Access, Protocol):
-    """The part of an app that gateways need."""
+    """The attributes of an app that this module uses."""
 
     @property
     def name(self) -> str: ...
@@ -85,7 +85,7 @@ class TenantGateways:
 
     @property
     def aio(self) -> "AsyncGateways":
-        """The same, but every call is awaited."""
+        """The same methods for an event loop: every call is awaited."""
         return AsyncGateways(self)
 
     @property
@@ -128,7 +128,7 @@ class TenantGateways:
         return _view(self._row(name), self._now())
 
     def remove(self, name: str) -> None:
-        """Forget a gateway and the copies of its crons; it continues to run them. Raises GatewayNotFound."""
+        """Remove a gateway and the copies of its crons; the gateway continues to run them. Raises GatewayNotFound."""
 
         def work(transaction: Transaction) -> None:
             transaction.delete_gateway(self._found(transaction, name).id)
@@ -151,7 +151,9 @@ class TenantGateways:
     # -- crons
 
     def crons(self, gateway: str | None = None, *, after: str | None = None, limit: int = 100) -> FleetCrons:
-        """Copies of the crons of all gateways by next time, or of one gateway by id. Raises GatewayNotFound."""
+        """Copies of crons, in order of their next times: those of one gateway, or of all if None.
+        Raises GatewayNotFound.
+        """
         check_options({"limit": whole(1, LIST_MAX)}, {"limit": limit})
         tenant, now, place = self._access.tenant_id, self._now(), _place(after)
 
@@ -328,7 +330,7 @@ class AsyncGateways:
         self, gateway: str, command: str, arguments: Mapping[str, str] | None = None,
         *, offline: Literal["fail", "skip"] = "fail",
     ) -> FunctionCall:  # fmt: skip
-        """See `TenantGateways.command`; it does not use the database."""
+        """A call of a command that the gateway lists; see `TenantGateways.command`. It is not awaited."""
         return self.blocking.command(gateway, command, arguments, offline=offline)
 
     join_token = InThread(TenantGateways.join_token)

@@ -75,7 +75,7 @@ def command_function(app_name: str, environment: Callable[[], Environment]) -> A
 def check_target(
     transaction: Transaction, tenant: TenantId, schedule_id: ScheduleId, arguments: str, spec: Spec, now: Instant
 ) -> None:
-    """See `Function.check_schedule`. Raises the errors of `check_command`."""
+    """Check the arguments of a schedule that runs a command. Raises the errors of `check_command`."""
     check_command(transaction, tenant, json.loads(arguments))
 
 

@@ -47,7 +47,7 @@ class _InsightGroup(OperationGroup[InsightOperations]):
 
 
 class Insight(Blocking[InsightOperations], _InsightGroup):
-    """`app.insight`."""
+    """Shows how jobs and schedules are doing, for dashboards and reports (`app.insight`)."""
 
 
 class AsyncInsight(Awaited[InsightOperations], _InsightGroup):

@@ -29,7 +29,7 @@ from evertick.store.transaction.transaction import Transaction
 
 
 def activity_view(rows: Iterable[MinuteRow], start: Instant, now: Instant) -> ActivityView:
-    """What happened from `start` to `now`. `rows` are ordered by minute; each worker has its own row for a minute."""
+    """The activity from `start` to `now`. `rows` are ordered by minute; each worker has its own row for a minute."""
     minutes: dict[Instant, list[MinuteRow]] = {}
     for row in rows:
         minutes.setdefault(row.at, []).append(row)
@@ -89,7 +89,10 @@ def functions_and_day(
     limit: int = FUNCTIONS_MAX,
     cursor: str | None = None,
 ) -> Work[tuple[FunctionStatsPage, ActivityView]]:
-    """As `functions`, with what all functions did in each ten minutes of the last 24 hours, read at the same time."""
+    """Like `functions`, and how many jobs of all functions ended in each ten minutes of the last 24 hours.
+
+    Both are read at the same time.
+    """
     check_limit(limit, FUNCTIONS_MAX, "a page has 1 to {} functions")
 
     def work(transaction: Transaction) -> tuple[FunctionStatsPage, ActivityView]:

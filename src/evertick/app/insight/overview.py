@@ -77,7 +77,7 @@ def queued(operations: InsightOperations) -> Work[tuple[QueuedView, ...]]:
 
 
 def overview_and_day(operations: InsightOperations) -> Work[tuple[OverviewView, ActivityView]]:
-    """As `overview`, with what ended in each minute of the last 24 hours, read at the same time.
+    """Like `overview`, and how many attempts ended in each minute of the last 24 hours. Both are read at the same time.
 
     Some failures of the last hour are in no worker's counts: not written yet, or lost when the worker died. They are
     added to the current minute, so that all numbers on a page agree.
@@ -185,7 +185,8 @@ def activity(
     function: str | None = None,
     pool: str | None = None,
 ) -> Work[ActivityView]:
-    """What ended in each minute of the last `span` (seconds or a timedelta, at most two days), and how late it began.
+    """How many attempts ended in each minute of the last `span` (seconds or a timedelta, at most two days), and how
+    late they began.
 
     With `function` or `pool`, only attempts of this function or of jobs in this pool are counted, by ten minutes and
     without how late they began. The span then begins with a whole ten minutes.
@@ -239,7 +240,7 @@ def changes(operations: InsightOperations, *, limit: int = 20) -> Work[tuple[Cha
 def coming_and_changes(
     operations: InsightOperations, *, span: float | timedelta = timedelta(hours=2), limit: int = 20
 ) -> Work[tuple[ComingView, tuple[ChangeView, ...]]]:
-    """What comes, as `coming`, and the newest changes, as `changes`, read at the same time. Raises the same errors."""
+    """The results of `coming` and of `changes`, read at the same time. Raises the same errors."""
     span_ms = _coming_ms(span)
     _check_changes(limit)
 
@@ -310,7 +311,7 @@ def _changes(rows: Iterable[ChangeRow], limit: int) -> tuple[ChangeView, ...]:
 
 @lru_cache(maxsize=4_096)
 def starts_of(spec: str, after: Instant, start: Instant, buckets: int) -> tuple[tuple[int, int], ...]:
-    """How many times of a spec after the instant `after` lie in which of the buckets that begin at `start`."""
+    """How many times of a spec lie in each of the buckets that begin at `start`. Only times after `after` count."""
     try:
         times = ScheduleTimes(StoredSpec(spec).recurrence, ScheduleId(""), TenantId(""))
     except InvalidSpec:

@@ -44,7 +44,9 @@ class PoolDays(NamedTuple):
 
 
 def pools_and_day(operations: InsightOperations) -> Work[PoolDays]:
-    """As `pools`, with what jobs did in the last 24 hours, in each pool and in all of them, read at the same time."""
+    """Like `pools`, and what jobs did in the last 24 hours, in each pool and in all of them. Both are read at the same
+    time.
+    """
 
     def work(transaction: Transaction) -> PoolDays:
         now = operations.now()

@@ -10,7 +10,9 @@ from evertick.store.write_health import WriteFailure
 
 @dataclass(frozen=True, slots=True)
 class InsightOperations:
-    """The target of an insight query; `now` is the clock, `write_failure` is `Store.write_failure`."""
+    """What queries of `app.insight` need: the tenant, the clock `now`, and `write_failure`, which is
+    `Store.write_failure`.
+    """
 
     tenant: TenantId
     now: Callable[[], Instant]

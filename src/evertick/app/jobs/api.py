@@ -21,11 +21,11 @@ O_co = TypeVar("O_co", covariant=True)
 
 
 class AnyJobs(Blocking[O_co], JobOperations):
-    """What `app.jobs` and `client.jobs` have in common."""
+    """The operations that `app.jobs` and `client.jobs` share."""
 
 
 class AnyAsyncJobs(Awaited[O_co], JobOperations):
-    """As `AnyJobs`, and every call is awaited."""
+    """Like `AnyJobs`, but every call is awaited."""
 
 
 class Jobs(AnyJobs[LocalJobOperations], LocalJobOperations):
@@ -35,7 +35,7 @@ class Jobs(AnyJobs[LocalJobOperations], LocalJobOperations):
 
 
 class AsyncJobs(AnyAsyncJobs[LocalJobOperations], LocalJobOperations):
-    """`app.aio.jobs`: as `Jobs`, and every call is awaited."""
+    """`app.aio.jobs`: like `Jobs`, but every call is awaited."""
 
 
 def job_operations(environment: "Environment", tenant: TenantId) -> LocalJobOperations:
@@ -44,7 +44,7 @@ def job_operations(environment: "Environment", tenant: TenantId) -> LocalJobOper
 
 
 def operations_with(job_builder: "JobBuilder", tenant: TenantId) -> LocalJobOperations:
-    """As `job_operations`, for an app whose database need not be open."""
+    """Like `job_operations`, but the database need not be open."""
     return LocalJobOperations(
         tenant=tenant,
         clock=job_builder.clock,

@@ -12,7 +12,7 @@ COUNTED_PAGES_MAX: Final = 20
 
 
 def count_of_jobs(transaction: Transaction, where: JobFilter) -> Count:
-    """How many jobs a filter chooses: from the kept counts if they tell, else by counting them, to 10,000."""
+    """The number of jobs that match a filter: from stored counts if possible, otherwise counted, up to 10,000."""
     if where == JobFilter(tenant=where.tenant, states=where.states, name=where.name):
         names = [state.value for state in where.states or JobState]
         functions = transaction.count_jobs(where.tenant, name=where.name).values()

@@ -30,7 +30,7 @@ _PLACE: Final = re.compile(r"(-?\d{1,18})-(|job_[0-9a-z]{1,40})-(\d{1,9})-(\d{1,
 
 
 class LinesWhere(TypedDict, total=False):
-    """Filters of lines; see `log_lines`."""
+    """The filters of `app.jobs.log_lines`, which documents them."""
 
     function: Annotated[Function[..., object] | str | None, Parameter(str, encode=name_of)]
     level: Annotated[
@@ -55,7 +55,7 @@ def log_lines(
     newest_first: bool,
     **where: Unpack[LinesWhere],
 ) -> Work[LogPage]:
-    """A page of the lines that a tenant's functions wrote. Raises as `JobOperations.log_lines`."""
+    """A page of the lines that a tenant's functions wrote. Raises the errors of `JobOperations.log_lines`."""
     check_limit(limit, PAGE_MAX, "a page has 1 to {:,} lines")
     chosen = _chosen(tenant, **where)
     request = where.get("request")
@@ -95,13 +95,16 @@ def _chosen(tenant: TenantId, **where: Unpack[LinesWhere]) -> LineFilter:
 
 
 def beginnings(job_ids: Collection[JobId], tenant: TenantId) -> Work[dict[JobId, tuple[JobId, str | None]]]:
-    """Of each of some jobs the one that began its request, and its key."""
+    """For each of these jobs, the job that began its request, and that job's key."""
     ids = set(job_ids)
     return lambda transaction: transaction.beginnings(ids, tenant=tenant, limit=ANCESTORS_MAX) if ids else {}
 
 
 def family_of(transaction: Transaction, job_id: JobId, tenant: TenantId) -> tuple[JobId, ...]:
-    """The jobs of the request that a job belongs to: the first, and all that followed from it. Raises JobNotFound."""
+    """The jobs of the request that a job belongs to: the job that began it, and all jobs that followed from that one.
+
+    Raises JobNotFound.
+    """
     first = job_id
     for _ in range(ANCESTORS_MAX):
         found = transaction.get_jobs([first], tenant=tenant)

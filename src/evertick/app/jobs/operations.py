@@ -78,7 +78,7 @@ def _check_new_args(sender: RequestSender, operations: Any, work: Work[Any], giv
 
 @dataclass(slots=True, eq=False, repr=False)
 class JobOperations:
-    """What may be done with the jobs of a tenant, here and over HTTP."""
+    """Operations on the jobs of a tenant, in Python and over HTTP."""
 
     noun: ClassVar[str] = "job"
 
@@ -94,8 +94,8 @@ class JobOperations:
     def get(self, job_id: JobIdOrKey) -> Work[JobView]:
         """A job: its state, its arguments, its result or error. `blocked` says that no live worker can run it.
 
-        It is named by its id or by its key, as in all that takes one job: a key names the unfinished job that holds it,
-        else the newest that had it. Raises JobNotFound, InvalidArguments for the id of something else.
+        Every method that takes a single job takes its id or its key. A key means the unfinished job that has it, or if
+        there is none, the newest job that had it. Raises JobNotFound, InvalidArguments for the id of something else.
         """
         is_key(job_id)
         return lambda transaction: self._view(transaction, job_id)
@@ -118,19 +118,25 @@ class JobOperations:
 
             page = app.jobs.list(state="failed", function=send, due_from=datetime.now(UTC) - timedelta(days=1))
 
-        `state`: one state or several: pending, in_progress, success, failed, canceled. `function`: a function or its
-        name. `schedule`: the id of the schedule or cron that has started them. `key`: the key they were scheduled
-        with. `parent`: the id of the job that scheduled them. `id_prefix`: how their ids begin, such as `job_01a20c`.
-        `due_from`, `due_until`: due then or later, and before. `occurrence_from`, `occurrence_until`: started by a
-        schedule for a nominal time then or later, and before. `error`: a part of the error's type and message,
-        such as "TimeoutError" or "no such user"; a and A are the same. `pool`: the name of their pool. `limit_key`:
-        the key by which their pool may limit them. `blocked=True`: due, and no live worker runs them.
-        `not_retried=True`: failed, not run again since, and not called by a run, which would call it again.
-        `without_runs=True`: no runs of workflows, which are jobs while they wait, too. `limit`: at most 1,000. `cursor`
-        continues after the page that returned it.
+        - `state`: one state or several: pending, in_progress, success, failed, canceled.
+        - `function`: a function or its name.
+        - `schedule`: the id of the schedule or cron that started the jobs.
+        - `key`: the key that they were scheduled with.
+        - `parent`: the id of the job that scheduled them.
+        - `id_prefix`: the beginning of their ids, such as `job_01a20c`.
+        - `due_from`, `due_until`: due at this time or later, and before.
+        - `occurrence_from`, `occurrence_until`: started by a schedule for a nominal time then or later, and before.
+        - `error`: a part of the error's type and message, such as "TimeoutError" or "no such user"; case is ignored.
+        - `pool`: the name of their pool.
+        - `limit_key`: the limit key that they were scheduled with.
+        - `blocked=True`: due, and no live worker runs them.
+        - `not_retried=True`: failed, and not run again since. Calls of workflows are excluded, because their run
+          repeats them.
+        - `without_runs=True`: exclude runs of workflows, which are jobs too.
+        - `limit`: at most 1,000. `cursor` continues after the page that returned it.
 
-        For moments, `error`, `pool`, `limit_key` and a second of the other filters, which no index serves, a page
-        searches a few thousand jobs. So it may have few jobs, or none, and a cursor to continue.
+        Not every filter has an index: times, `error`, `pool`, `limit_key`, and any second filter have none. With these,
+        a page searches a few thousand jobs. It may therefore have few or no jobs, and a cursor to continue.
 
         Raises Misuse for an unknown word, LimitExceeded, InvalidDelay, InvalidArguments for a cursor of another list.
         """
@@ -157,10 +163,10 @@ class JobOperations:
     ) -> Work[JobPage]:
         """A page of the jobs that wait for their time, the soonest due first.
 
-        The filters, `limit` and `cursor` are those of `list`, without state=, blocked= and not_retried=. Not among them
-        are jobs that are due already (`list(state="pending", due_until=datetime.now(UTC))` has those), paused runs of
-        workflows, and jobs whose workers have died twice. A page searches two thousand waiting jobs of all
-        tenants, so it may have few jobs, or none, and a cursor to continue. Raises as `list`.
+        The filters, `limit` and `cursor` are those of `list`, except `state`, `blocked` and `not_retried`. Not included
+        are jobs that are due already (`list(state="pending", due_until=datetime.now(UTC))` returns those), paused runs
+        of workflows, and jobs whose workers have died twice. A page searches 2,000 waiting jobs of all tenants. It may
+        therefore have few or no jobs, and a cursor to continue. Raises as `list`.
         """
         _check_page(limit)
         return upcoming(self.tenant, self._views, self.clock.now(), limit=limit, cursor=cursor, **where)
@@ -172,16 +178,17 @@ class JobOperations:
         )
     )  # fmt: skip
     def count(self, **where: Unpack[JobsWhere]) -> Work[Count]:
-        """How many jobs the filters of `list` choose. Raises as `list`.
+        """How many jobs match the filters of `list`. Raises as `list`.
 
-        Beyond states and a function, jobs are counted one by one: to 10,000, and among the newest ones of many.
+        Counts by state and function are exact. With other filters, jobs are counted one by one, up to 10,000, and only
+        among the newest jobs if there are many.
         """
         chosen = jobs_where(self.tenant, now=self.clock.now(), **where)
         return lambda transaction: count_of_jobs(transaction, chosen)
 
     @reads(Endpoint("GET", "/jobs/counts", Scope.READ, operation_id="count_jobs"))
     def counts_by_function(self) -> Work[dict[str, dict[str, int]]]:
-        """How many jobs of each function there are in each state. The counts are kept: nothing is counted."""
+        """How many jobs of each function there are in each state. The call is fast, because these counts are stored."""
 
         def work(transaction: Transaction) -> dict[str, dict[str, int]]:
             return {name: each._asdict() for name, each in transaction.count_jobs(self.tenant).items()}
@@ -190,7 +197,7 @@ class JobOperations:
 
     @reads(Endpoint("GET", "/jobs/{job_id}/attempts", Scope.READ, operation_id="list_attempts"))
     def attempts(self, job_id: JobIdOrKey) -> Work[tuple[AttemptView, ...]]:
-        """Every attempt at a job, the first one first: its worker, its start and end, how it ended and its error.
+        """Every attempt at a job, oldest first: its worker, its start and end, how it ended and its error.
 
         Raises JobNotFound, InvalidArguments for the id of something else.
         """
@@ -207,9 +214,11 @@ class JobOperations:
 
     @reads(Endpoint("GET", "/jobs/{job_id}/logs", Scope.READ, operation_id="get_job_logs"))
     def logs(self, job_id: JobIdOrKey, *, all_attempts: bool = False) -> Work[JobLogs]:
-        """What the function of a job wrote with `ctx.log` in its last attempt, or in all; an action's while it runs.
+        """The lines that a job's function wrote with `ctx.log` in its last attempt, or in all attempts with
+        `all_attempts`.
 
-        Of a run of a workflow all lines, of its code (`step.log`) and its steps: those up to where it waits.
+        The lines of an action are available while it runs. For a run of a workflow, the result has the lines of its
+        code (`step.log`) and of its steps, up to the point where it waits.
 
         Raises JobNotFound, InvalidArguments for the id of something else.
         """
@@ -223,7 +232,8 @@ class JobOperations:
 
     @reads(Endpoint("GET", "/jobs/{job_id}/request", Scope.READ, operation_id="list_request"))
     def request(self, job_id: JobIdOrKey) -> Work[tuple[JobView, ...]]:
-        """The jobs of the request that a job belongs to: the one that began it, and what followed; at most 50, by id.
+        """All jobs of the request that a job belongs to: the job that began it, and those that followed; at most 50, by
+        id.
 
         Raises JobNotFound, InvalidArguments for the id of something else.
         """
@@ -254,14 +264,19 @@ class JobOperations:
             for line in app.jobs.log_lines(level="warning", function=send).lines:
                 print(line.time, line.function, line.message)
 
-        `function`: a function or its name. `level`: debug, info, warning or error, and those above it. `text`: a part
-        of the line; a and A are the same. `request`: the id of a job; the lines of the job that began it all, and of
-        all that followed from that one (of 500 jobs at most). `since`, `until`: stored then or later, and before.
-        `limit`: at most 1,000. `cursor` continues after the page or the line that returned it. A page searches
-        ten thousand lines for `function`, `level` and `text`: it may have few lines, or none, and a cursor to continue.
+        - `function`: a function or its name.
+        - `level`: debug, info, warning or error; includes the levels above it.
+        - `text`: a part of the line; case is ignored.
+        - `request`: the id of a job. Returns the lines of all jobs of its request: the job that began it, and those
+          that followed (at most 500 jobs).
+        - `since`, `until`: stored at this time or later, and before.
+        - `limit`: at most 1,000. `cursor` continues after the page or the line that returned it.
 
-        The lines of a mutation are stored when it is committed, those of an action within a second. A job takes its
-        lines along when it is removed.
+        With `function`, `level` or `text`, a page searches 10,000 lines. It may therefore have few or no lines, and a
+        cursor to continue.
+
+        The lines of a mutation are stored when it is committed, those of an action within a second. When a job is
+        removed, its lines are removed with it.
 
         Raises Misuse for an unknown level, LimitExceeded, JobNotFound for `request`, InvalidArguments for a cursor of
         another list, InvalidDelay for a time without a zone.
@@ -275,9 +290,10 @@ class JobOperations:
         )
     )  # fmt: skip
     def cancel(self, job_id: JobIdOrKey) -> Work[JobView]:
-        """Cancel a job, by its id or key, and return it: a pending one never starts, an ended one stays as it is.
+        """Cancel a job and return it: a pending job never starts, and an ended job is not changed.
 
-        A running action is notified; its state is in_progress, with `cancel_requested`, until its function has ended.
+        A running action is notified. Its state stays in_progress, with `cancel_requested`, until its function has
+        ended.
 
         Raises JobNotFound, InvalidArguments for the id of something else.
         """
@@ -289,7 +305,7 @@ class JobOperations:
         )
     )
     def stop(self, job_id: JobIdOrKey) -> Work[JobView]:
-        """Cancel a job as `cancel` does; an action that runs is interrupted until it has ended.
+        """Cancel a job like `cancel`; a running action is also interrupted, again and again until it has ended.
 
         Raises JobNotFound, InvalidArguments for the id of something else.
         """
@@ -297,12 +313,12 @@ class JobOperations:
 
     @writes(Endpoint("POST", "/jobs/{job_id}/reschedule", Scope.OPERATE, body_name="Reschedule"))
     def reschedule(self, job_id: JobIdOrKey, at: Moment) -> Work[JobView]:
-        """Let a pending job run at another time. Raises JobNotFound, JobNotPending, InvalidDelay."""
+        """Change the time at which a pending job runs. Raises JobNotFound, JobNotPending, InvalidDelay."""
         return self._moved(job_id, moment(at, "reschedule"))
 
     @writes(Endpoint("POST", "/jobs/{job_id}/run-now", Scope.OPERATE, operation_id="run_job_now"))
     def run_now(self, job_id: JobIdOrKey) -> Work[JobView]:
-        """Let a pending job run now, whenever it was due. Raises JobNotFound, JobNotPending."""
+        """Make a pending job due now. Raises JobNotFound, JobNotPending."""
         return self._moved(job_id, None)
 
     @writes(
@@ -312,11 +328,11 @@ class JobOperations:
         )
     )  # fmt: skip
     def retry(self, job_id: JobIdOrKey, *, args: Mapping[str, Any] | None = None) -> Work[JobId]:
-        """Run a failed or canceled job again, now, as a new job; returns its id. A job is retried once.
+        """Run a failed or canceled job again, now, as a new job; returns its id. A job can be retried once.
 
-        With `args`, with these arguments by name, which are checked against the code if this app has the function. Then
-        a pending job can be replaced too: by one that is due at the same time. What a run of a workflow has called is
-        not retried: restart the run.
+        `args` replaces the arguments, given by name. They are checked against the code if this app has the function.
+        With `args`, a pending job can be replaced, too; the new job is due at the same time. A call of a workflow
+        cannot be retried: restart its run.
 
         Raises JobNotFound, JobNotRetryable, InvalidArguments, ArgumentsTooLarge, QuotaExceeded, AlreadyExists if a job
         holds the key meanwhile.
@@ -338,13 +354,12 @@ class JobOperations:
         )
     )  # fmt: skip
     def retry_all(self, after: str, **where: Unpack[JobsWhere]) -> Work[Page]:
-        """Run all failed jobs again that the filters of `list` choose and that were not retried yet; returns how many.
+        """Run all failed jobs again that match the filters of `list` and that were not retried yet; returns how many.
 
             app.jobs.retry_all(function=send, due_from=yesterday)
 
-        `state="canceled"` chooses canceled ones. Left out are jobs whose key another job holds meanwhile, and what a
-        run of a workflow has called: `app.workflows.restart_all` lets the run call it again. Works in pages, each a
-        transaction of its own.
+        `state="canceled"` selects canceled jobs instead. Jobs whose key another job has meanwhile are skipped. Calls of
+        workflows are skipped, too: use `app.workflows.restart_all`. Works in pages, each its own transaction.
 
         Raises Misuse for another state or an unknown word, InvalidDelay, QuotaExceeded when there is no room for more.
         """
@@ -373,11 +388,11 @@ class JobOperations:
         )
     )  # fmt: skip
     def run_now_all(self, after: str, **where: Unpack[JobsWhere]) -> Work[Page]:
-        """Let all pending jobs run now that the filters of `list` choose; returns how many.
+        """Make all pending jobs that match the filters of `list` due now; returns how many.
 
             app.jobs.run_now_all(function=send)
 
-        Works in pages, each a transaction of its own. Raises Misuse for another state or an unknown word, InvalidDelay.
+        Works in pages, each its own transaction. Raises Misuse for another state or an unknown word, InvalidDelay.
         """
         now = self.clock.now()
         chosen = jobs_where(self.tenant, [JobState.PENDING], now=now, **where)
@@ -400,12 +415,11 @@ class JobOperations:
         )
     )  # fmt: skip
     def cancel_all(self, after: str, **where: Unpack[JobsWhere]) -> Work[Page]:
-        """Cancel all unfinished jobs that the filters of `list` choose; returns how many.
+        """Cancel all unfinished jobs that match the filters of `list`; returns how many.
 
             app.jobs.cancel_all(blocked=True)
 
-        Works in pages, each a transaction of its own. Raises Misuse for a finished state or an unknown word,
-        InvalidDelay.
+        Works in pages, each its own transaction. Raises Misuse for a finished state or an unknown word, InvalidDelay.
         """
         now = self.clock.now()
         chosen = jobs_where(self.tenant, UNFINISHED, now=now, **where)
@@ -474,13 +488,14 @@ class JobOperations:
 
 
 class LocalJobOperations(JobOperations):
-    """What may be done with the jobs of a tenant where the database is at hand."""
+    """Operations on the jobs of a tenant, including those that need access to the database."""
 
     __slots__ = ()
 
     @reads
     def get_many(self, job_ids: Sequence[JobId | str]) -> Work[tuple[JobView | None, ...]]:
-        """Jobs as `get` returns them, at most 1,000, in the order of the ids, in one statement; None for an unknown id.
+        """Several jobs, at most 1,000, in the order of `job_ids`; None for an unknown id. They are read in one
+        statement.
 
         Raises LimitExceeded, InvalidArguments for the id of something else.
         """
@@ -497,10 +512,11 @@ class LocalJobOperations(JobOperations):
 
     @reads
     def counts(self, *, function: Function[..., Any] | str | None = None) -> Work[dict[str, int]]:
-        """How many jobs there are in each state, of all functions or of one; finished ones as long as they are kept.
+        """How many jobs there are in each state, of one function or of all if None. Ended jobs count until they are
+        removed.
 
-        `failed` are all that failed, `not_retried` those of them that were not run again. Raises Misuse for what is no
-        function.
+        `failed` counts all failed jobs, `not_retried` those of them that were not run again. Raises Misuse if
+        `function` is not a function or its name.
         """
         name = name_of(function)
 
@@ -516,7 +532,10 @@ def _check_page(limit: int) -> None:
 
 
 def as_they_are(name: str, args: Mapping[str, Any]) -> str:
-    """Arguments for a function that is not at hand, as text. Raises InvalidArguments, ArgumentsTooLarge."""
+    """The JSON text of arguments for a function whose code is not in this process.
+
+    Raises InvalidArguments, ArgumentsTooLarge.
+    """
     try:
         text = json.dumps(dict(args), allow_nan=False, ensure_ascii=False)
         size = len(text.encode())

@@ -24,9 +24,10 @@ ALONE: Final = "waits: no worker is alive"
 def job_views(
     transaction: Transaction, jobs: Sequence[Job], now: Instant, *, all_blocked: bool = False
 ) -> tuple[JobView, ...]:
-    """The views of jobs. What holds one back that is due is named once: no worker, none with its function, its pool.
+    """The views of jobs. For a due job, the view says what keeps it from starting: no worker at all, no worker with its
+    function, or its pool.
 
-    `all_blocked`: it is known that workers live, and that none of them runs those of the jobs that are due.
+    `all_blocked` means that the caller knows already: there are live workers, and none runs the due jobs.
     """
     due = [job for job in jobs if job.state is JobState.PENDING and job.due_at <= now]
     if not due:
@@ -52,7 +53,7 @@ _PLACE: Final = re.compile(rf"([0-9]{{1,19}})\.({JOB_PREFIX}_[0-9a-z]+)", re.ASC
 def upcoming(
     tenant: TenantId, views: Views, now: Instant, *, limit: int, cursor: str | None, **where: Unpack[JobsWhere]
 ) -> Work[JobPage]:
-    """A page of the jobs of a tenant that are due later than now. Raises as `JobOperations.upcoming`."""
+    """A page of a tenant's jobs that are due later than now. Raises the errors of `JobOperations.upcoming`."""
     chosen, after = waiting_where(tenant, now, cursor, **where)
 
     def work(transaction: Transaction) -> JobPage:
@@ -65,7 +66,10 @@ def upcoming(
 def waiting_where(
     tenant: TenantId, now: Instant, cursor: str | None, **where: Unpack[JobsWhere]
 ) -> tuple[JobFilter, JobPosition]:
-    """Which jobs that are due later than now are meant, and the place from which on. Raises as `upcoming`."""
+    """The filter for jobs that are due later than `now`, and the position after which the page begins.
+
+    Raises the errors of `upcoming`.
+    """
     if unfit := sorted(where.keys() & {"state", "blocked", "not_retried"}):
         raise Misuse(f"upcoming jobs are pending and not due yet: leave out {unfit[0]}=")
     chosen = jobs_where(tenant, **{"due_from": to_datetime(now)} | where)
@@ -73,7 +77,7 @@ def waiting_where(
 
 
 def cursor_of(place: JobPosition | None) -> str | None:
-    """The cursor of the page that begins at a place."""
+    """The cursor of the page that begins at a position; None for None."""
     return None if place is None else f"{place.due_at}.{place.job_id}"
 
 

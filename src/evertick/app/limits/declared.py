@@ -46,7 +46,9 @@ class DeclaredPools:
         self._pools: dict[str, Pool] = {}
 
     def add(self, pool: Pool, in_use: Iterable[str]) -> Pool:
-        """Declare a pool. Raises RegistrationError if it is declared twice, or after functions in it need its retry."""
+        """Declare a pool. Raises RegistrationError if it is declared twice, or if it has a retry policy and functions
+        that were registered before are in it.
+        """
         if pool in self._pools:
             raise RegistrationError(f"the pool {str(pool)!r} is declared twice; declare it once, with all its limits")
         if pool.retry is not None and (functions := sorted(in_use)):
@@ -66,7 +68,9 @@ class DeclaredPools:
         return self._sync if self._pools else None
 
     def warn(self, pools: Mapping[str, str]) -> None:
-        """Log functions whose pool is not declared and has a name like a declared one's; `pools` is by function."""
+        """Log functions whose pool is not declared, but whose pool's name is similar to a declared one; `pools` has the
+        pool of each function.
+        """
         import difflib
         import logging  # a program that only registers functions does without
 

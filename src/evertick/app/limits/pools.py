@@ -102,7 +102,7 @@ READY_MAX: Final = 10_000
 
 @dataclass(slots=True, eq=False, repr=False)
 class PoolOperations:
-    """Reads, changes and pauses pools. Each method returns the work that a transaction does."""
+    """Operations on pools. Each method returns work for a transaction."""
 
     noun: ClassVar[str] = "pool"
     _now: Callable[[], Instant]
@@ -195,11 +195,11 @@ class PoolOperations:
 
 
 class AnyPools(Blocking[O_co], PoolOperations):
-    """The common operations of `app.pools` and `client.pools`."""
+    """The operations that `app.pools` and `client.pools` share."""
 
 
 class AnyAsyncPools(Awaited[O_co], PoolOperations):
-    """As `AnyPools`, and every call is awaited."""
+    """Like `AnyPools`, but every call is awaited."""
 
 
 class Pools(AnyPools[PoolOperations]):

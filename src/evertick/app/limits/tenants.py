@@ -26,7 +26,7 @@ COUNTED_MAX: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantChanges:
-    """What `set` takes; None removes a limit."""
+    """The options of `app.tenants.set`; None removes a limit."""
 
     name: str = field(kw_only=False)
     running: int | Unchanged | None = UNCHANGED
@@ -43,7 +43,7 @@ class TenantChanges:
 
 @dataclass(slots=True, eq=False, repr=False)
 class TenantOperations:
-    """Reads and changes the limits of tenants. Each method returns the work that a transaction does.
+    """Operations on the limits of tenants. Each method returns work for a transaction.
 
     `on_change` is called after a change.
     """

@@ -25,7 +25,7 @@ class RunLog:
         self._keep = keep
 
     def debug(self, message: str, *args: object) -> None:
-        """Write a line that helps to find a fault."""
+        """Write a line of the level `debug`."""
         self._write(logging.DEBUG, message, args)
 
     def info(self, message: str, *args: object) -> None:

@@ -39,8 +39,8 @@ WARN_FROM: Final = 0.8
 class Budget:
     """What one call has used of its limits.
 
-    An inner call that failed returns its writes to the budget, because they are undone. It returns no reads and no
-    scheduled jobs: that work was done, and a loop of failing inner calls must end.
+    If an inner call fails, its writes no longer count, because they are undone. Its reads and scheduled jobs still
+    count: that work was done, and a loop of failing inner calls must end.
     """
 
     __slots__ = ("_bytes", "_jobs", "_largest", "_reads", "_writes")
@@ -80,11 +80,11 @@ class Budget:
 
     @property
     def writes(self) -> int:
-        """Documents written so far, for `undo_writes`."""
+        """The number of documents written so far, for `undo_writes`."""
         return self._writes
 
     def undo_writes(self, writes: int) -> None:
-        """Reset the number of writes, after those since then were undone."""
+        """Reset the number of writes to `writes`, an earlier value, because the later writes were undone."""
         self._writes = writes
 
     def warnings(self) -> list[str]:

@@ -45,7 +45,7 @@ class _Group(OperationGroup[ScheduleOperations]):
     """Schedules, in the name of an actor."""
 
     def using(self, *, actor: str | None = None, tenant: TenantId | None = None) -> Self:
-        """The same, in the name of `actor` (as history shows it), or on another tenant's schedules."""
+        """A copy that acts in the name of `actor`, which the history shows, or on the schedules of another tenant."""
         now = self.operations
         named = now.tenant if tenant is None else tenant_named(tenant)
         return self.with_operations(replace(now, actor=actor or now.actor, tenant=named))
@@ -95,11 +95,13 @@ class ScheduleReader(Blocking[ScheduleOperations], _Questions):
 
 
 class Schedules(ScheduleReader, _Changes):
-    """`app.schedules`, and `ctx.schedules` in mutations and plain actions."""
+    """Creates, changes, runs, reads and explains schedules: `app.schedules`, and `ctx.schedules` in mutations and plain
+    actions.
+    """
 
 
 class AsyncSchedules(Awaited[ScheduleOperations], _Changes):
-    """`ctx.schedules` in `async def` actions: as `Schedules`, and every call is awaited."""
+    """`ctx.schedules` in `async def` actions: like `Schedules`, but every call is awaited."""
 
 
 def operations_of(
@@ -122,7 +124,7 @@ def operations_of(
 def reader_in_unit(
     environment: Environment, tenant: TenantId, actor: str, unit: FunctionUnit, now: Instant
 ) -> ScheduleReader:
-    """Reading in a running transaction, in which time stands still."""
+    """Reads schedules in a running transaction; the current time is always `now`."""
     run = _in_unit(unit)
     return ScheduleReader(operations_of(environment, tenant, actor, now=lambda: now), run, run)
 
@@ -130,7 +132,7 @@ def reader_in_unit(
 def schedules_in_unit(
     environment: Environment, tenant: TenantId, actor: str, unit: FunctionUnit, now: Instant
 ) -> Schedules:
-    """Operations that belong to a running transaction, in which time stands still."""
+    """Operations on schedules in a running transaction; the current time is always `now`."""
     run = _in_unit(unit)
     return Schedules(operations_of(environment, tenant, actor, now=lambda: now), run, run)
 

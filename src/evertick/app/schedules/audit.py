@@ -45,14 +45,18 @@ def audit(
     late_after: float | timedelta = LATE_AFTER_MS / 1000,
     limit: int = 1_000,
 ) -> Work[AuditReport]:
-    """What was late (by more than `late_after`), missed or skipped in [start, end), of all schedules or of one.
+    """The times in [start, end) that were late (by more than `late_after`), missed or skipped, of one schedule or of
+    all.
 
-    The end is now unless it is given. The start is 24 hours before the end. If older times were found late or missed
-    since then, or if no worker has evaluated older times yet, the audit starts at the first of these, so an audit after
-    an outage of days names all that it missed. Also every time that a schedule's rule names and that the ledger does
-    not know. Triggers and backfills are in it by the time they are for. Raises InvalidDelay for a moment without a
-    time zone, Misuse if it ends before it starts, ScheduleNotFound for an id that neither the ledger nor the history
-    knows.
+    The report also has every time of a schedule's spec that should be in the ledger but is not. Triggers and backfills
+    are included by their nominal times.
+
+    `end` defaults to now. `start` defaults to 24 hours before the end. It defaults to an earlier time if older times
+    were found late or missed since then, or have not been evaluated by any worker: then it is the first of these. So an
+    audit after an outage of several days includes everything that was missed.
+
+    Raises InvalidDelay for a moment without a time zone, Misuse if it ends before it starts, ScheduleNotFound for an id
+    that neither the ledger nor the history knows.
     """
     late_ms = duration_ms(late_after, name="late_after")
     name = None if schedule_id is None else ScheduleId(schedule_id)

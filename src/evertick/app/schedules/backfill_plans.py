@@ -30,7 +30,9 @@ CATCHES_UP: Final = frozenset({Fate.STARTED.value, Fate.BUFFERED.value})
 
 
 def caught_up_by(missed: OccurrenceRow, rows: Iterable[OccurrenceRow]) -> OccurrenceRow | None:
-    """The last of these rows that catches up a missed or skipped time; None if none does."""
+    """The row of the trigger or backfill that caught up a missed or skipped time, the last if several did; None if none
+    did.
+    """
     found = (
         row
         for row in rows
@@ -43,14 +45,14 @@ def caught_up_by(missed: OccurrenceRow, rows: Iterable[OccurrenceRow]) -> Occurr
 
 
 class CaughtUp(NamedTuple):
-    """What catches up a time, in words, and a command if there is something to be done about it."""
+    """How a time was or will be caught up, as text; and the command with which to check it, None if none is needed."""
 
     text: str
     fix: str | None
 
 
 def caught_up(missed: OccurrenceRow, rows: Iterable[OccurrenceRow], schedule: Schedule | None) -> CaughtUp | None:
-    """What has caught up a time of a schedule's rule that did not run, or will do so; None if nothing does."""
+    """How a time of a schedule's spec that did not run was caught up, or will be; None if nothing catches it up."""
     if missed.origin != Origin.SCHEDULE:
         return None
     since = caught_up_by(missed, rows)
@@ -69,7 +71,9 @@ def caught_up(missed: OccurrenceRow, rows: Iterable[OccurrenceRow], schedule: Sc
 
 
 def under_way(row: Schedule, times: Iterable[FireTime]) -> Iterator[tuple[Instant, str]]:
-    """Which of these times backfills that have begun will still hand over, each with the id of its backfill."""
+    """The times for which a backfill in progress has not created an occurrence yet, each with the id of its
+    backfill.
+    """
     for time in times:
         for backfill in row.state.backfills:
             is_left = backfill.done_until is None or time.nominal_at > backfill.done_until
@@ -84,9 +88,9 @@ BACKFILL_PREFIX = "backfill"
 def backfill_of(
     backfill_id: str, start: datetime, end: datetime, overlap: Overlap | str | None, max_active: int | None = None
 ) -> Backfill:
-    """The backfill that is asked for.
+    """A backfill with these options, checked.
 
-    Raises InvalidDelay for what is no aware datetime, Misuse for an unknown policy or one that contradicts
+    Raises InvalidDelay for a value that is not an aware datetime, Misuse for an unknown policy or one that contradicts
     `max_active`.
     """
     chosen = None if overlap is None else word("overlap", Overlap, overlap)
@@ -104,10 +108,10 @@ def backfill_of(
 
 
 class BackfillOptions(TypedDict, total=False):
-    """How the times of a backfill run, and which of them.
+    """The options of a backfill: which times it runs, and how.
 
-    `skip_done` leaves out times that ran before. `only_missed` leaves out all times but those that are recorded as
-    missed, and that nothing has caught up since: no trigger, and no backfill, also one that is under way.
+    `skip_done` leaves out times that ran before. `only_missed` runs only times that are recorded as missed and that no
+    trigger and no backfill has caught up, or is about to.
     """
 
     overlap: Overlap | str | None
@@ -147,7 +151,7 @@ def planned(transaction: Transaction, row: Schedule, backfill: Backfill, options
 
 
 def begun(row: Schedule, plan: BackfillPlan, now: Instant, make_id: MakeId) -> tuple[Schedule, BackfillRequested]:
-    """A backfill that begins now: the schedule that remembers it, and the event."""
+    """Start a backfill: returns the schedule with the backfill in its metadata, and the event that requests it."""
     backfill = plan.backfill._replace(id=make_id(BACKFILL_PREFIX, now))
     known = KnownBackfill(backfill.start_at, backfill.end_at, backfill.overlap, plan.count, now)
     return row.with_metadata(row.metadata.with_backfill(backfill.id, known)), BackfillRequested(

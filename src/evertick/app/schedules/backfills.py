@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 def backfill_plan(
     operations: ScheduleQueries, schedule_id: str, start: datetime, end: datetime, **options: Unpack[BackfillOptions]
 ) -> Work[BackfillPlanView]:
-    """What a backfill of [start, end], both included, would do. Nothing is changed; the options are its own.
+    """The times that a backfill of [start, end], both included, would run. Nothing is changed.
+
+    The options are those of `backfill`. The plan has a token: `backfill(..., token=plan.token)` runs exactly this plan.
 
     Raises ScheduleNotFound, Misuse if it ends before it starts, LimitExceeded if it holds too many times.
     """
@@ -58,7 +60,7 @@ def backfill_plan(
 
 
 def backfill_status(operations: ScheduleQueries, schedule_id: str, backfill_id: str) -> Work[BackfillView]:
-    """How far a backfill has come. Raises ScheduleNotFound, NotFound."""
+    """The progress of a backfill. Raises ScheduleNotFound, NotFound."""
 
     def work(transaction: Transaction) -> BackfillView:
         row = operations.row(transaction, schedule_id).with_defaults()
@@ -71,7 +73,7 @@ def backfill_status(operations: ScheduleQueries, schedule_id: str, backfill_id: 
 
 
 class TimesAsked(TypedDict, total=False):
-    """Which page of the times of a backfill: those of one `fate`, at most `limit` (100), after a `cursor`."""
+    """The options of `backfill_times`."""
 
     fate: Fate | str | None
     limit: int
@@ -81,11 +83,13 @@ class TimesAsked(TypedDict, total=False):
 def backfill_times(
     operations: ScheduleQueries, schedule_id: str, backfill_id: str, **asked: Unpack[TimesAsked]
 ) -> Work[OccurrencePage]:
-    """A page of the ledger: the times of a backfill, the newest first. Times that it has yet to hand over have no row.
+    """A page of the occurrences of a backfill and their outcomes, newest first. Times that it has not processed yet are
+    not included.
 
-    `fate`: only times of that one. `limit`: at most 1,000, 100 unless given. `cursor` continues after a page.
+    `fate` selects occurrences with one outcome: started, buffered, skipped or missed. `limit` is at most 1,000; by
+    default 100. `cursor` continues after the page that returned it.
 
-    Raises ScheduleNotFound, NotFound, and as `occurrences` does.
+    Raises ScheduleNotFound, NotFound, and the errors of `occurrences`.
     """
     fate = asked.get("fate")
     page_of = operations.ledger_page(limit=asked.get("limit", 100), cursor=asked.get("cursor"), newest_first=True)
@@ -102,7 +106,7 @@ def backfill_times(
 
 
 def backfills(operations: ScheduleQueries, schedule_id: str, *, limit: int = 100) -> Work[tuple[BackfillView, ...]]:
-    """The last backfills of a schedule, the newest first, and how far each has come; at most `limit`, up to 100.
+    """The last backfills of a schedule with their progress, newest first; at most `limit`, up to 100.
 
     Raises ScheduleNotFound, LimitExceeded.
     """
@@ -125,15 +129,16 @@ def backfill(
     token: str | None = None,
     **options: Unpack[BackfillOptions],
 ) -> Work[BackfillView]:
-    """Run now the times of a schedule in [start, end], both included.
+    """Run the times of a schedule in [start, end], both included, now.
 
         app.schedules.backfill("report", monday, friday, overlap="buffer_all", skip_done=True)
 
-    - `overlap`: the policy for its runs; the schedule's own unless given.
-    - `max_active`: how many of its runs may be open at a time, whatever else runs; not together with `overlap`.
-    - `skip_done`: leave out times that ran before; otherwise they run again.
+    - `overlap`: the overlap policy for its runs; by default the schedule's.
+    - `max_active`: how many of its runs may be open at a time, whatever else runs. It cannot be combined with
+      `overlap`.
+    - `skip_done`: leave out times that ran before. By default they run again.
     - `only_missed`: run only times that were missed and not caught up since, for example in an outage.
-    - `token`: of a plan; exactly that plan is run.
+    - `token`: the token of a plan; run exactly this plan or nothing.
 
     Raises VersionConflict if the schedule changed since it was planned, or the plan was of another span;
     ScheduleNotFound, Misuse, LimitExceeded.
@@ -167,7 +172,10 @@ def backfill(
 
 
 def backfill_cancel(operations: "ScheduleOperations", schedule_id: str, backfill_id: str) -> Work[BackfillView]:
-    """End a backfill: its waiting occurrences are skipped, its runs go on. Raises ScheduleNotFound, NotFound."""
+    """End a backfill: its waiting occurrences are skipped, and runs that have started continue.
+
+    Raises ScheduleNotFound, NotFound.
+    """
     status = backfill_status(operations, schedule_id, backfill_id)
 
     def work(transaction: Transaction) -> BackfillView:
@@ -191,7 +199,9 @@ PLANS_MAX: Final = 200
 
 
 class PlansAsked(Where, BackfillOptions, total=False):
-    """Which schedules are planned (those with these `ids`, or all that the filters of `list` choose), and how."""
+    """The options of `backfill_plans`: the schedules, by `ids` or by the filters of `list`, and the options of
+    `backfill`.
+    """
 
     ids: Sequence[str] | None
     limit: int
@@ -201,13 +211,17 @@ class PlansAsked(Where, BackfillOptions, total=False):
 def backfill_plans(
     operations: "ScheduleOperations", start: datetime, end: datetime, **asked: Unpack[PlansAsked]
 ) -> Work[PlannedBackfillPage]:
-    """What backfills of [start, end], both included, would run: a page of plans, by id. Nothing is changed.
+    """A page of plans: the times that a backfill of [start, end], both included, would run, for many schedules. Nothing
+    is changed.
 
         app.schedules.backfill_plans(monday, friday, health="missed", only_missed=True)
 
-    Each has the token that starts exactly it: `app.schedules.backfill(plan.schedule, start, end, token=plan.token)`
-    with the same options. `ids`: the schedules, in place of filters; those that do not exist are left out. `limit`: at
-    most 200. `cursor` continues after the page that returned it. A schedule that cannot be planned has a `problem`.
+    The plans are ordered by the ids of their schedules. To run exactly a plan, call
+    `app.schedules.backfill(plan.schedule, start, end, token=plan.token)` with the same options. A schedule that cannot
+    be planned has a `problem`.
+
+    `ids` selects schedules by their ids instead of by filters; unknown ids are ignored. `limit` is at most 200.
+    `cursor` continues after the page that returned it.
 
     Raises InvalidDelay for a moment without a time zone, LimitExceeded, Misuse for an unknown word.
     """

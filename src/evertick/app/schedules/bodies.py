@@ -43,7 +43,7 @@ ZONE: Final = (
 
 
 class Options(Body):
-    """What defines a schedule in addition to its times and its function; `help(app.schedules.create)` explains each."""
+    """The options of a schedule, other than its times and its function. `help(app.schedules.create)` explains each."""
 
     @model_validator(mode="before")
     @classmethod
@@ -73,13 +73,13 @@ class Options(Body):
     memo: dict[str, Any] | None = None
 
     def options(self, *, lifts: bool) -> dict[str, Any]:
-        """The options that were given; with `lifts` also those that are null, which go back to the default."""
+        """The given options. With `lifts`, also those that are null, which restore the default."""
         found = {name: getattr(self, name) for name in Options.model_fields.keys() & self.model_fields_set}
         return {name: _value(name, value) for name, value in found.items() if lifts or value is not None}
 
 
 class ReplacedSchedule(Options):
-    """A new definition; options that are left out get their defaults."""
+    """A new definition of a schedule; absent options get their defaults."""
 
     when: Times
     function: str
@@ -87,14 +87,14 @@ class ReplacedSchedule(Options):
 
 
 class WrittenSchedule(ReplacedSchedule):
-    """A schedule as a file holds it. `paused` is true, or the moment until which it is paused."""
+    """A schedule in a file. `paused` is true, or the time until which it is paused."""
 
     id: str
     paused: bool | Time | None = None
 
 
 class NewSchedule(WrittenSchedule):
-    """A schedule. `paused` is true, or the moment until which it is paused."""
+    """A schedule to create. `paused` is true, or the time until which it is paused."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -107,7 +107,7 @@ class NewSchedule(WrittenSchedule):
 
 
 class ChangedSchedule(Options):
-    """What is to change; what is left out stays, and null goes back to the default."""
+    """Changes to a schedule: absent options stay unchanged, and null restores the default."""
 
     when: Times | None = None
     function: str | None = None
@@ -115,7 +115,7 @@ class ChangedSchedule(Options):
 
 
 def when_of(times: Times, known: Spec | None = None) -> Spec | str | list[Spec | str]:
-    """The times of a body, read. Days of holidays that `known` has for the same place are not looked up again.
+    """The spec for the times in a body. Holidays of a place whose days `known` has already are not looked up again.
 
     Raises InvalidSpec.
     """
@@ -137,9 +137,9 @@ def _value(name: str, value: Any) -> Any:
 
 
 def written(schedule: ScheduleDescription) -> dict[str, Any]:
-    """The JSON of a `WrittenSchedule` that makes this schedule: only what differs from the defaults.
+    """The JSON of a `WrittenSchedule` that creates this schedule again, without options that have their default.
 
-    Of holidays that were looked up it has the place, not the days.
+    For holidays that were looked up it has the place, not the days.
     """
     target, policies = schedule.target, schedule.policies
     found: dict[str, Any] = {

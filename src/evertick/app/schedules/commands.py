@@ -67,7 +67,7 @@ RECOUNT_PREFIX: Final = "recount"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleOperations(ScheduleQueries):
-    """What may be done to a tenant's schedules, in the name of `actor`."""
+    """Operations on a tenant's schedules, in the name of `actor`."""
 
     functions: Functions
     settings: Settings
@@ -91,39 +91,40 @@ class ScheduleOperations(ScheduleQueries):
 
         Times:
 
-        - `start`, `end`: aware datetimes, both included, or dates, whole days on its clock; no limit unless given.
-        - `jitter`: the most a run may be delayed, a timedelta or whole seconds; 0 unless given.
-        - `exclude`: what to leave out: a spec, a date, a pair of dates, or a list of these.
+        - `start`, `end`: the first and the last time, both included. An aware datetime, or a date, which means the
+          whole day in the schedule's time zone. By default there is no limit.
+        - `jitter`: the longest delay that is added to a time, a timedelta or whole seconds; by default 0.
+        - `exclude`: times to leave out: a spec, a date, a pair of dates, or a list of these.
 
         Policies (see docs/policies.md):
 
         - `overlap`: what happens to a time while an earlier run is open: `skip` (the default), `buffer_one`,
           `buffer_all`, `cancel_other`, `terminate_other` or `allow_all`.
-        - `concurrency_limit`: how many runs may be open before `overlap` applies; 1.
+        - `concurrency_limit`: how many runs may be open before `overlap` applies; by default 1.
         - `catch_up`: which of the times that passed during an outage run: `all` (the default), `latest` or `none`.
-        - `catch_up_window`: how late a run may start, in seconds or as a timedelta; 365 days. Less than 10 s
-          counts as 10 s, also 0.
-        - `pause_on_failure`: pause the schedule when a run has failed; False.
-        - `buffer_limit`: how many occurrences may wait; 1,000, which is the most.
-        - `run_timeout`: how long a run may be open, its retries and waits included, in seconds or as a timedelta; then
-          it is terminated and has timed out, which is a failure. No limit.
+        - `catch_up_window`: how late a run may start, in seconds or as a timedelta; by default 365 days. Less than 10
+          s, including 0, counts as 10 s.
+        - `pause_on_failure`: pause the schedule when a run has failed; by default False.
+        - `buffer_limit`: how many occurrences may wait; by default 1,000, which is also the maximum.
+        - `run_timeout`: how long a run may be open, including its retries and waits, in seconds or as a timedelta. Then
+          it is terminated and counts as failed (timed out). By default there is no limit.
 
         Runs:
 
-        - `retry`: a `Retry` for the runs; mutations and actions keep their own unless given.
-        - `remaining_actions`: how many scheduled runs there are at most; no limit.
-        - `workflow_id`: the stem of the runs' names; the schedule's id.
-        - `run_id_template`: how runs are named; `{workflow_id}-{nominal}`.
-        - `pool`: refused, because a run is in the pool of its function; Misuse.
+        - `retry`: a `Retry` for the runs; by default the function's own retry policy.
+        - `remaining_actions`: the maximum number of scheduled runs; by default there is no limit.
+        - `workflow_id`: the first part of the names of the runs; by default the schedule's id.
+        - `run_id_template`: the template of the names of the runs; by default `{workflow_id}-{nominal}`.
+        - `pool`: not allowed, because a run is in the pool of its function; raises Misuse.
 
-        What people see: `note`, a text, and `memo`, a JSON object of at most 64 KiB.
+        For people: `note`, a text, and `memo`, a JSON object of at most 64 KiB.
 
-        How it begins:
+        On creation:
 
-        - `paused`: True, or until when; paused, with `note` as the reason. False.
+        - `paused`: True, or the time until which it is paused, with `note` as the reason; by default False.
         - `trigger`: start one run at once; True, or an overlap policy for that run.
         - `backfill`: spans (start, end), both included, whose times run now.
-        - `request_id`: makes the call repeatable, 1 to 1,000 characters.
+        - `request_id`: makes the call repeatable; a text of 1 to 1,000 characters.
 
         Called again with the same request id, or with the same definition, it returns the existing schedule.
 
@@ -181,7 +182,7 @@ class ScheduleOperations(ScheduleQueries):
         *,
         kind: str = "schedule",
     ) -> Schedule:
-        """The row of a schedule that is created at the moment its state is from."""
+        """The row of a new schedule, created at the time of `state`."""
         return Schedule.new(
             self.tenant,
             schedule_id,
@@ -197,12 +198,12 @@ class ScheduleOperations(ScheduleQueries):
     def pause(
         self, schedule_id: str, note: str = "", *, until: datetime | None = None, if_version: int | None = None
     ) -> Work[ScheduleSummary]:
-        """Pause a schedule, and say why; until a moment, if one is given. Its times are skipped meanwhile.
+        """Pause a schedule: its times are skipped until it is resumed, or until the time `until`. `note` is the reason.
 
             app.schedules.pause("report", "the database is down", until=tomorrow)
 
-        Triggers and backfills still run. One that is paused already keeps its reason unless another is given, and has
-        been paused since then. Raises ScheduleNotFound, VersionConflict, Misuse if `until` is past.
+        Triggers and backfills still run. A schedule that is already paused keeps the start of its pause, and keeps its
+        reason unless another is given. Raises ScheduleNotFound, VersionConflict, Misuse if `until` is past.
         """
         until_at = None if until is None else from_datetime(until, "until")
         note = stored_note(note)
@@ -217,11 +218,12 @@ class ScheduleOperations(ScheduleQueries):
     def resume(
         self, schedule_id: str, note: str = "", *, from_now: bool = False, if_version: int | None = None
     ) -> Work[ScheduleSummary]:
-        """Let a schedule go on, from now. Times that passed during the pause are not caught up.
+        """Let a paused schedule run again from now on. Times that passed during the pause are not caught up.
 
-        After the clock was ahead and was set back, a schedule is silent until the times come that it has not judged
-        yet (`silent_until` of its description). With `from_now`, all times from now on count, also those that it has
-        judged: what ran too early runs again at its time, and the ledger keeps both.
+        `from_now` is for a clock that was ahead and was set back. The schedule has then evaluated times that are still
+        in the future, and starts no run until these have passed (see `silent_until` of its description). With
+        `from_now` these times count again: what ran too early runs once more at its time, and the ledger keeps both
+        runs.
 
         Raises ScheduleNotFound, VersionConflict.
         """
@@ -242,12 +244,12 @@ class ScheduleOperations(ScheduleQueries):
         args: FunctionCall | dict[str, Any] | None = None,
         request_id: str | None = None,
     ) -> Work[OccurrenceView]:
-        """Start one run now, as the overlap policy (the schedule's, or another) allows; returns what became of it.
+        """Start one run now, if the overlap policy allows; returns the occurrence with its outcome.
 
             app.schedules.trigger("report", overlap="allow_all", args={"kind": "daily"})
 
-        `args` replaces the arguments for this run: `fn.with_args(...)`, or a dict by name. With a `request_id`, the
-        same request starts one run only, as long as it is among the schedule's last 100 triggers.
+        `overlap` replaces the schedule's policy for this run. `args` replaces the arguments: `fn.with_args(...)`, or a
+        dict by name. Calls with the same `request_id` start one run only; the schedule remembers its last 100 triggers.
 
         Raises ScheduleNotFound, InvalidArguments, Misuse.
         """
@@ -281,10 +283,11 @@ class ScheduleOperations(ScheduleQueries):
     # -- ending
 
     def delete(self, schedule_id: str, *, if_version: int | None = None, force: bool = False) -> Work[None]:
-        """Remove a schedule. Its runs go on, what waits is dropped, its ledger and history stay for their retention.
+        """Delete a schedule. Its open runs continue, and its waiting occurrences are dropped. Its ledger and history
+        stay until their retention is over.
 
-        `force` also deletes a cron that is declared in code, for an app that is gone; an app that still declares it
-        creates it again when it starts.
+        `force` also deletes a cron that is declared in code, for an app that does not exist any more. An app that still
+        declares the cron creates it again when it starts.
 
         Raises ScheduleNotFound, VersionConflict, and without `force` Misuse for a cron that is declared in code.
         """
@@ -300,22 +303,26 @@ class ScheduleOperations(ScheduleQueries):
     # -- many at once
 
     def pause_page(self, after: str, note: str = "", **where: Unpack[Where]) -> Work[tuple[int, str | None]]:
-        """Pause every schedule that `where` chooses, as in `list`; returns how many. Each page is a transaction.
+        """Pause all schedules that match the filters of `list`; returns how many. Each page is a transaction.
 
-        app.schedules.pause_all("the mail server is down", function="app.send_mail")
+            app.schedules.pause_all("the mail server is down", function="app.send_mail")
+
+        Schedules that are already paused are not changed and not counted.
         """
         return self.page_of_changes(
             after, where, lambda name: self.pause(name, note), unless=lambda row: row.status == "paused"
         )
 
     def resume_page(self, after: str, note: str = "", **where: Unpack[Where]) -> Work[tuple[int, str | None]]:
-        """Resume every schedule that `where` chooses; returns how many. Each page is a transaction."""
+        """Resume all paused schedules that match the filters of `list`; returns how many. Each page is a
+        transaction.
+        """
         return self.page_of_changes(after, {**where, "status": "paused"}, lambda name: self.resume(name, note))
 
     def delete_page(self, after: str, force: bool = False, **where: Unpack[Where]) -> Work[tuple[int, str | None]]:
-        """Delete every schedule that `where` chooses; returns how many. Each page is a transaction.
+        """Delete all schedules that match the filters of `list`; returns how many. Each page is a transaction.
 
-        Crons that are declared in code stay, unless `force` is given; see `delete`.
+        Crons that are declared in code are not deleted unless `force` is given; see `delete`.
         """
 
         def kept(row: Schedule) -> bool:
@@ -326,7 +333,7 @@ class ScheduleOperations(ScheduleQueries):
     # -- what the operations share
 
     def by(self, now: Instant) -> Requester:
-        """Who requests a change."""
+        """The author of a change, with what applying it needs."""
         return Requester(
             tenant=self.tenant, actor=self.actor, now=now, make_id=self.make_id, targets=self.targets,
             retention_ms=self.settings.completed_retention // MILLISECOND, tracing=self.tracing,
@@ -336,7 +343,7 @@ class ScheduleOperations(ScheduleQueries):
     def check_target(
         self, transaction: Transaction, schedule_id: ScheduleId, definition: Definition, now: Instant
     ) -> None:
-        """Raise what the function of a schedule refuses."""
+        """Check a schedule with its function's own check, if it has one. Raises the errors of that check."""
         target = definition.target
         function = known_as(self.functions, target.name)
         if function is not None and function.check_schedule is not None:
@@ -368,7 +375,9 @@ class ScheduleOperations(ScheduleQueries):
         *,
         unless: Callable[[Schedule], bool] = lambda row: False,
     ) -> Work[tuple[int, str | None]]:
-        """Change each of a page of the schedules that `where` chooses after an id, except `unless`."""
+        """Run `each` for the schedules of one page that match the filters and whose ids follow `after`, except those
+        for which `unless` is true.
+        """
         chosen = self.where(**where)
 
         def work(transaction: Transaction) -> tuple[int, str | None]:
@@ -382,7 +391,7 @@ class ScheduleOperations(ScheduleQueries):
 
 
 def initial_state(definition: Definition, options: dict[str, Any], now: Instant) -> ScheduleState:
-    """The state of a schedule that begins now; `options` bring its note and how many runs remain."""
+    """The state of a schedule that is created now, with `note` and `remaining_actions` from `options`."""
     state = new_state(
         now=now,
         policies=definition.policies,
@@ -398,12 +407,12 @@ REQUEST: Final = "plan"
 
 
 def trigger_plan(operations: "ScheduleOperations", schedule_id: str) -> Work[TriggerPlanView]:
-    """What a trigger of a schedule would do now under each overlap policy. Nothing is changed.
+    """What a trigger of a schedule would do now, under each overlap policy. Nothing is changed.
 
         for effect in app.schedules.trigger_plan("report").effects:
             print(effect.overlap, effect.sentence)
 
-    Ends of runs and due times that no worker has evaluated yet are taken into account, up to 250 times.
+    The result takes into account ended runs and due times that no worker has evaluated yet, up to 250 times.
 
     Raises ScheduleNotFound.
     """

@@ -46,10 +46,11 @@ PARTS_MAX: Final = 10_000
 
 
 def union(when: When) -> Spec:
-    """The times of all specs in one.
+    """One spec with the times of all given specs.
 
-    They must agree on everything that is said once for the whole (zone, exclusions, bounds, jitter, clock changes); a
-    spec of intervals or moments alone follows the others' zone.
+    All specs must have the same exclusions, bounds, jitter, dialect and rules for clock changes. They must also have
+    the same time zone, except specs that only have intervals or single times: these follow the zone of the others.
+
     Raises InvalidSpec where they do not, for an empty list or more than PARTS_MAX, and for a text that cannot be read;
     Misuse for anything but a spec or a text.
     """
@@ -91,7 +92,7 @@ def _parts(when: When) -> Iterator[Spec]:
 
 
 def bounded(spec: Spec, bounds: dict[str, Any]) -> Spec:
-    """The spec with another `start`, `end`, `jitter` or `exclude`, in the words of the builders; None lifts.
+    """The spec with another `start`, `end`, `jitter` or `exclude`, given as for the builders; None removes a bound.
 
     Raises InvalidSpec, also for a moment without a time zone.
     """
@@ -108,9 +109,9 @@ _FIELDS: Final = {"start": "start", "end": "end", "jitter": "jitter_ms", "exclud
 
 
 def check_searchable(spec: Spec, now: Instant) -> None:
-    """Refuse a spec whose next time takes too long to find: by rules that fire once in decades, or never.
+    """Refuse a spec whose next time takes too long to find, because its rules fire once in decades or never.
 
-    It is asked before a transaction begins, which others wait for. Raises InvalidSpec.
+    Called before a transaction begins, so that no other transaction waits for the search. Raises InvalidSpec.
     """
     began = time.thread_time()
     for rule in compile_spec(spec).rules:
@@ -123,7 +124,7 @@ def check_searchable(spec: Spec, now: Instant) -> None:
 
 
 def check_spec(spec: Spec, now: Instant, settings: Settings, *, may_have_ended: bool = False) -> None:
-    """Refuse a spec that a schedule cannot have.
+    """Check that a spec is valid for a schedule.
 
     Raises InvalidSpec if it never fires, or (unless it `may_have_ended`) not again; LimitExceeded if its times come
     faster than the settings allow.
@@ -142,9 +143,9 @@ def check_spec(spec: Spec, now: Instant, settings: Settings, *, may_have_ended: 
 
 
 def anchored(spec: Spec, at: Instant) -> Spec:
-    """The spec with its plain intervals counted from the second of `at`, as crons count theirs.
+    """The spec with its intervals counted from the second of `at`, as in crons.
 
-    An interval with an anchor or an offset keeps the grid that was asked for.
+    Intervals that have an anchor or an offset of their own are not changed.
     """
     second = at // 1000
     return replace(
@@ -196,7 +197,7 @@ class Definition:
     memo: dict[str, Any]
 
     def digest(self, *initial: Any) -> str:
-        """The same text for the same definition, `initial` states included."""
+        """A text that is the same for equal definitions; the values in `initial` are included."""
         policies = [str(getattr(self.policies, name)) for name in Policies.__slots__]
         parts = [
             canonical(self.spec),
@@ -210,7 +211,7 @@ class Definition:
 
 
 def define(functions: Functions, schedule_id: ScheduleId, when: When, do: Do, options: dict[str, Any]) -> Definition:
-    """A definition, checked as far as it can be without the database; `options` are those of a record.
+    """A definition, checked as far as possible without the database; `options` are those of `ScheduleOptions`.
 
     Raises InvalidSpec, FunctionNotFound, InvalidArguments, Misuse, LimitExceeded.
     """
@@ -225,7 +226,7 @@ def define(functions: Functions, schedule_id: ScheduleId, when: When, do: Do, op
 
 
 def changed(old: Definition, schedule_id: ScheduleId, options: dict[str, Any]) -> Definition:
-    """A definition, changed by the options that are given; None lifts, or goes back to the default.
+    """A definition with the given options changed; None removes a value or restores the default.
 
     Raises InvalidSpec, Misuse, LimitExceeded, InvalidArguments.
     """
@@ -251,7 +252,7 @@ def changed(old: Definition, schedule_id: ScheduleId, options: dict[str, Any]) -
 
 
 def schedule_id_of(text: str) -> ScheduleId:
-    """An id that a schedule may have. Raises InvalidSpec, LimitExceeded."""
+    """The text as the id of a schedule. Raises InvalidSpec, LimitExceeded."""
     if not isinstance(text, str) or not text.strip() or not text.isprintable():
         raise InvalidSpec(f"a schedule's id is printable text, not {text!r}")
     check_addressable(text, "a schedule", InvalidSpec)
@@ -261,7 +262,7 @@ def schedule_id_of(text: str) -> ScheduleId:
 
 
 def place_of(frame: FrameType) -> str:
-    """Where code is, by its package: `shop/crons.py:14`. It is the same on every machine."""
+    """The file and line of code, relative to its package: `shop/crons.py:14`. It is the same on every machine."""
     path = PurePath(frame.f_code.co_filename)
     module = str(frame.f_globals.get("__name__", "")).split(".")
     depth = len(module) + (path.name == "__init__.py")
@@ -269,7 +270,10 @@ def place_of(frame: FrameType) -> str:
 
 
 def target_of(functions: Functions, do: Do) -> Target:
-    """What a schedule calls. Raises FunctionNotFound, InvalidArguments, Misuse for a query, ArgumentsTooLarge."""
+    """The function and the arguments that a schedule calls.
+
+    Raises FunctionNotFound, InvalidArguments, Misuse for a query, ArgumentsTooLarge.
+    """
     call = do if isinstance(do, FunctionCall) else None
     function = functions.resolve(call.function if call is not None else cast("Function[..., Any] | str", do))
     if function.kind is FunctionKind.QUERY:
@@ -286,7 +290,10 @@ def check_retry(target: Target) -> None:
 
 
 def args_for(functions: Functions, target: Target, args: FunctionCall | dict[str, Any]) -> str:
-    """Other arguments for one run of a target. Raises InvalidArguments, or Misuse if they are for another function."""
+    """The JSON text of arguments that replace those of a target for one run.
+
+    Raises InvalidArguments, or Misuse if they are for another function.
+    """
     function = functions.resolve(target.name)
     if isinstance(args, FunctionCall):
         if args.function is not function:
@@ -311,7 +318,7 @@ def _check_args(text: str) -> None:
 
 
 def template_of(template: str, stem: str) -> str:
-    """The template of run names, with its stem filled in. Raises Misuse."""
+    """The template of run names, with `{workflow_id}` replaced by `stem`. Raises Misuse."""
     text = template.replace("{workflow_id}", stem)
     if not text.strip() or not text.isprintable():
         raise Misuse(f"a run's name is printable text, not {template!r}")
@@ -321,12 +328,12 @@ def template_of(template: str, stem: str) -> str:
 
 
 def refuse_code(row: Schedule) -> None:
-    """Raise Misuse if the schedule is declared in code: an edit would be lost at the next start."""
+    """Raise Misuse if the schedule is declared in code, because the next start of a worker would undo a change."""
     _refuse_code(row, "change it there")
 
 
 def refuse_deleting_code(row: Schedule) -> None:
-    """Raise Misuse if the schedule is declared in code: the next start would make it again."""
+    """Raise Misuse if the schedule is declared in code, because the next start of a worker would create it again."""
     _refuse_code(
         row,
         "remove it there, or pause it: a pause outlasts starts; if that app is gone, delete it with force=True "
@@ -340,7 +347,7 @@ def _refuse_code(row: Schedule, cure: str) -> None:
 
 
 def is_declared(row: Schedule) -> bool:
-    """Whether it is a cron that is declared in code, as far as this release can read that."""
+    """Whether this is a cron that is declared in code; False if this release cannot read that."""
     return "memo" not in row.unreadable and row.metadata.source == CODE
 
 
@@ -348,7 +355,10 @@ MEMO_BYTES_MAX: Final = 64 * 1024
 
 
 def check_user_memo(memo: dict[str, Any] | None) -> dict[str, Any]:
-    """The user's memo, if it can be kept. Raises InvalidArguments if it is not JSON, LimitExceeded if it is large."""
+    """Check that the user's memo can be stored, and return it.
+
+    Raises InvalidArguments if it is not JSON, LimitExceeded if it is large.
+    """
     if memo is None:
         return {}
     text = json_of(memo, "the memo")

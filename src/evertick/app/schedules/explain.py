@@ -79,11 +79,12 @@ class _Chain:
 
 
 def explain(operations: "ScheduleOperations", schedule_id: str, at: datetime) -> Work[Explanation]:
-    """Why a schedule ran at the nominal time `at` (cut to the second), or why it did not; or, ahead, whether it will.
+    """Why a schedule ran at the nominal time `at`, or why it did not; for a future time, whether it will run.
 
         print(app.schedules.explain("report", at=yesterday).sentence)
 
-    Works for a deleted schedule too, as far as its ledger and history reach.
+    Fractions of a second in `at` are ignored. A deleted schedule can be explained while its ledger and history are
+    kept.
 
     Raises ScheduleNotFound for an id that never was, InvalidDelay for a moment without a time zone.
     """
@@ -120,7 +121,7 @@ def explain(operations: "ScheduleOperations", schedule_id: str, at: datetime) ->
 
 
 def obstacle_of(operations: "ScheduleOperations", transaction: Transaction, row: Schedule) -> str | None:
-    """Why a schedule's target may not run, as things stand; None if it may."""
+    """Why runs of a schedule's function may not start now; None if they may."""
     evaluation = operations.by(operations.now()).evaluation(transaction)
     found = operations.targets.ineligible(transaction, [row], evaluation).get((row.tenant, row.id))
     return None if found is None else found.reason or found.blocked_reason

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def ending_word(ending: RunEnding) -> str:
-    """How an occurrence ended, in a word of strips."""
+    """The outcome of an occurrence in one word: queued, skipped, missed, running, ok, late, failed or canceled."""
     if ending.fate != Fate.STARTED:
         return "queued" if ending.fate == Fate.BUFFERED else ending.fate
     if ending.outcome is None:
@@ -67,11 +67,11 @@ def list_detailed(
     cursor: str | None = None,
     **where: Unpack[Where],
 ) -> Work[DetailedSchedulePage]:
-    """A page of schedules for people: as `list`, each with its last occurrence, how the newest 30 ended, its health.
+    """A page of schedules like `list`, each with its last occurrence, the outcomes of its newest 30, and its health.
 
         app.schedules.list_detailed(health="failing", sort="-last")
 
-    `limit`: at most 100. Raises as `list`.
+    `limit` is at most 100. Raises the errors of `list`.
     """
     page_of = operations.page_of(sort, limit, cursor, where, most=DETAILED_MAX)
 
@@ -83,9 +83,10 @@ def list_detailed(
 
 
 def counts(operations: "ScheduleOperations", **where: Unpack[Where]) -> Work[ScheduleCountsView]:
-    """How many schedules a filter chooses, and how many are failing, late, paused ..., each counted to 10,000.
+    """How many schedules match the filters of `list`, and how many of all schedules are failing, late, paused and so
+    on.
 
-    The filters are those of `list`; they concern `matching` alone. Raises Misuse for an unknown word.
+    Each number is counted up to 10,000. The filters apply only to `matching`. Raises Misuse for an unknown word.
     """
     chosen = operations.where(**where)
 
@@ -99,7 +100,7 @@ def counts(operations: "ScheduleOperations", **where: Unpack[Where]) -> Work[Sch
 
 
 def by_ids(operations: "ScheduleOperations", ids: Sequence[str]) -> Work[tuple[ScheduleSummary, ...]]:
-    """The schedules with these ids, in their order; those that are not there are left out."""
+    """The schedules with these ids, in this order; unknown ids are ignored."""
 
     def work(transaction: Transaction) -> tuple[ScheduleSummary, ...]:
         rows = (transaction.get_schedule(ScheduleId(each), tenant=operations.tenant) for each in ids)
@@ -109,7 +110,7 @@ def by_ids(operations: "ScheduleOperations", ids: Sequence[str]) -> Work[tuple[S
 
 
 def detailed(transaction: Transaction, rows: Sequence[Schedule], now: Instant) -> tuple[DetailedSchedule, ...]:
-    """The views of a tenant's schedules, in three statements."""
+    """The detailed views of a tenant's schedules. They are read in three statements."""
     if not rows:
         return ()
     ids, tenant = [row.id for row in rows], rows[0].tenant
@@ -170,12 +171,13 @@ _EPOCH: Final = date(1970, 1, 1)
 
 
 def days(operations: "ScheduleOperations", schedule_id: str, start: date, end: date) -> Work[ScheduleDaysView]:
-    """The days of a schedule in [start, end), at most 62, by its own clock: how their times ended.
+    """The days of a schedule in [start, end), at most 62, each with the number of its occurrences by outcome.
 
         app.schedules.days("report", date(2026, 11, 1), date(2026, 12, 1))
 
-    Triggers and backfills are on the day of the time that they are for. Of a schedule with more than 50,000 times the
-    newest are read. `upcoming` is the first time of the day that is still to come, also while it is paused.
+    Days are those of the schedule's time zone. Triggers and backfills count on the day of their nominal time. If the
+    schedule has more than 50,000 occurrences in these days, only the newest are counted. `upcoming` is the next time on
+    that day, also while the schedule is paused; None if there is none.
 
     Raises ScheduleNotFound, Misuse for what is no date and for days in the wrong order, LimitExceeded.
     """
@@ -249,7 +251,10 @@ HELP: Final = (
 
 
 def parse_query(text: str, now: Instant) -> Where:
-    """What a query chooses. Raises Misuse for what is none, and says what there is."""
+    """The filters that a search text stands for, for example `state:paused kind:cron report`.
+
+    Raises Misuse for an invalid text; the message lists the terms.
+    """
     where: Where = {}
     try:
         terms = shlex.split(text)

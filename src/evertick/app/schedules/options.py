@@ -128,14 +128,16 @@ class CreateOptions(ScheduleOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaceOptions(ScheduleOptions):
-    """The options of `replace`."""
+    """The options of `replace`: those of a new definition. With `if_version`, only a schedule of that version is
+    replaced.
+    """
 
     if_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CronOptions(_Checked):
-    """Policies and options of runs, as a cron or an update changes them."""
+    """The options of `app.crons.using`: policies and options of runs. `update` takes them, too."""
 
     overlap: Overlap | str | Unchanged | None = UNCHANGED
     concurrency_limit: int | Unchanged | None = UNCHANGED
@@ -151,7 +153,7 @@ class CronOptions(_Checked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateOptions(CronOptions):
-    """The options of `update`."""
+    """The options of `update`; those that are not given stay unchanged."""
 
     schedule_id: str = field(kw_only=False)
     when: When | Unchanged = UNCHANGED
@@ -176,13 +178,13 @@ NOT_OPTIONS: Final = frozenset(
 
 
 def stored_note(note: Any) -> str:
-    """The note as every database can keep it. Raises Misuse for one that is no text."""
+    """The note in the form in which every database can store it. Raises Misuse if it is not text."""
     check_options(RULES, {"note": note})
     return storable(note)
 
 
 def check_until(until: Instant | None, now: Instant) -> None:
-    """Raise Misuse if a pause would have ended already."""
+    """Raise Misuse if `until` is in the past."""
     if until is not None and until <= now:
         raise Misuse(f"the pause would end at {to_iso(until)}, which is past")
 
@@ -194,14 +196,15 @@ def value_of(options: Mapping[str, Any], name: str, default: Any = None) -> Any:
 
 
 def note_of(options: Mapping[str, Any]) -> str:
-    """The note, cut to the length that is kept."""
+    """The note, cut to the maximum length."""
     return cut(stored_note(value_of(options, "note", "")))
 
 
 def word(name: str, words: type[E], value: Any) -> E:
-    """The value of the option `name` by its word; `BufferAll` and `buffer-all` are understood as `buffer_all`.
+    """The member of the enum `words` for the value of the option `name`; `BufferAll` and `buffer-all` mean
+    `buffer_all`.
 
-    Raises Misuse with the words there are.
+    Raises Misuse for an unknown word; the message lists the valid words.
     """
     said = str(value) if isinstance(value, str) else ""
     # Only camel case has capitals inside; SKIP is written in capitals throughout.
@@ -214,7 +217,7 @@ def word(name: str, words: type[E], value: Any) -> E:
 
 
 def policies_with(policies: Policies, options: Mapping[str, Any]) -> Policies:
-    """Policies, changed by the options that are given; None goes back to the default. Raises Misuse."""
+    """The policies with the given options changed; None restores the default. Raises Misuse."""
     changed: dict[str, Any] = {}
     for name, (policy, read) in POLICIES.items():
         if name in options:

@@ -45,7 +45,7 @@ UNNAMED: Final = ScheduleId("")
 
 
 class Where(TypedDict, total=False):
-    """Which schedules a list or a bulk operation is about; see `list_page`."""
+    """Filters of schedules, for lists and for operations on many schedules; see `ScheduleQueries.list_page`."""
 
     kind: str | None
     status: str | None
@@ -58,7 +58,7 @@ class Where(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleQueries:
-    """What may be read of a tenant's schedules; `now` returns the present."""
+    """Operations that read a tenant's schedules; `now` returns the current time."""
 
     tenant: TenantId
     now: Callable[[], Instant]
@@ -73,18 +73,24 @@ class ScheduleQueries:
     def list_page(
         self, *, sort: str = "id", limit: int = 100, cursor: str | None = None, **where: Unpack[Where]
     ) -> Work[SchedulePage]:
-        """A page of schedules by `id`, by their `next` time or by the start of their `last` run.
+        """A page of schedules, sorted by `id`, by their `next` time or by the start of their `last` run.
 
             page = app.schedules.list(status="paused", sort="-next")
 
-        A `-` before it turns the order round. Those without a next time are the last ones by `next`, and those that
-        never ran the first ones by `last`. `kind`: schedule or cron. `status`: active, paused, completed, or
-        unreadable by this release, which can pause, replace and delete it. `function`: the name of what they call.
-        `id_contains`: a part of the id. `next_before`: their next time comes before that moment. `time_zone`: the name
-        of their zone. `health`: `failing` (the run that ended last failed), `late` (the last start came more than ten
-        seconds late, or the next time was due more than ten seconds ago and no worker has evaluated it) or `missed` (a
-        time of the last 24 hours was missed, and not caught up). `limit`: at most 1,000. `cursor` continues after the
-        page that returned it.
+        A `-` reverses the order. Sorted by `next`, schedules without a next time come last. Sorted by `last`, schedules
+        that never ran come first.
+
+        - `kind`: schedule or cron.
+        - `status`: active, paused, completed, or unreadable. This release can pause, replace and delete an unreadable
+          schedule, but not read it.
+        - `function`: the name of the function that they call.
+        - `id_contains`: a part of the id.
+        - `next_before`: their next time is before this time.
+        - `time_zone`: the name of their time zone.
+        - `health`: `failing`, `late` or `missed`. Failing: the run that ended last failed. Late: the last start was
+          more than ten seconds late, or the next time was due more than ten seconds ago and no worker has evaluated it.
+          Missed: a time was missed in the last 24 hours and not caught up.
+        - `limit`: at most 1,000. `cursor` continues after the page that returned it.
 
         Raises Misuse for an unknown word, LimitExceeded, InvalidArguments for a cursor of another list.
         """
@@ -99,7 +105,9 @@ class ScheduleQueries:
     def page_of(
         self, sort: str, limit: int, cursor: str | None, where: Where, *, most: int = PAGE_MAX
     ) -> Work[tuple[Sequence[Schedule], str | None]]:
-        """A page of schedules as rows, and the cursor of the next one. Raises as `list_page`."""
+        """A page of schedules as rows, and the cursor of the next page, None at the end. Raises the errors of
+        `list_page`.
+        """
         order = ScheduleOrder(sort.removeprefix("-"), sort.startswith("-"))
         if order.by not in ("id", "next", "last"):
             raise Misuse(
@@ -123,10 +131,12 @@ class ScheduleQueries:
     def matching_times(
         self, schedule: str | When, start: datetime, end: datetime, *, limit: int | None = None
     ) -> Work[tuple[TimeView, ...]]:
-        """The times of a schedule (by id, with its jitter) or of a spec in [start, end), in order.
+        """The times of a schedule or of a spec in [start, end), in order: all of them, up to 10,000, or the first
+        `limit`.
 
-        They are all of them, up to 10,000; with `limit` the first ones. A text is the id of a schedule; a sentence is
-        given as `sentence("...")` or in a list. With jitter it is the actual time that lies there.
+        `schedule` is the id of a schedule, or a spec. To pass a sentence, write `sentence("...")` or put it into a
+        list. For a schedule with jitter, the times after the jitter must lie in the span. For a spec, jitter is
+        ignored.
 
         Raises ScheduleNotFound, InvalidSpec, InvalidDelay for what is no aware datetime, LimitExceeded if there are
         more than 10,000 and no `limit`, or for a `limit` that is not from 1 to 10,000.
@@ -164,10 +174,13 @@ class ScheduleQueries:
         limit: int = 100,
         cursor: str | None = None,
     ) -> Work[OccurrencePage]:
-        """A page of the ledger by nominal time, of one schedule or of all, with nominal times in [start, end).
+        """A page of occurrences and their outcomes, from the ledger, of one schedule or of all if None.
 
-        The ledger of a deleted schedule can be read until its retention is over. Raises ScheduleNotFound for an id that
-        neither the ledger nor the history knows.
+        They have nominal times in [start, end) and are sorted by them. `fate` selects outcomes: started, buffered,
+        skipped or missed, or several of these; `reason` selects a reason. The ledger of a deleted schedule can be read
+        until its retention is over.
+
+        Raises ScheduleNotFound for an id that neither the ledger nor the history knows.
         """
         fates = () if fate is None else (fate,) if isinstance(fate, str) else tuple(fate)
         where = OccurrenceFilter(
@@ -191,7 +204,9 @@ class ScheduleQueries:
     def ledger_page(
         self, *, limit: int, cursor: str | None, newest_first: bool
     ) -> Callable[[Transaction, OccurrenceFilter], OccurrencePage]:
-        """Reads a page of the ledger. Raises LimitExceeded, InvalidArguments for a cursor of another list."""
+        """A function that reads a page of the ledger. Raises LimitExceeded, InvalidArguments for a cursor of another
+        list.
+        """
         after = None if cursor is None else _position(self.tenant, decode_cursor(cursor, 4))
         limit = _page(limit)
 
@@ -208,7 +223,8 @@ class ScheduleQueries:
         return page_of
 
     def history(self, schedule_id: str, *, limit: int = 100, before: str | None = None) -> Work[list[HistoryLine]]:
-        """What was done to a schedule (also a deleted one), newest first; `before` is the id of a line.
+        """The changes to a schedule (also to a deleted one), newest first, each with its author. With `before`, the id
+        of a line, only the changes before that line.
 
         Raises ScheduleNotFound for an id of which there is neither a schedule nor a history.
         """
@@ -238,12 +254,12 @@ class ScheduleQueries:
         return row
 
     def check_known(self, transaction: Transaction, schedule_id: str) -> None:
-        """Raise ScheduleNotFound if there is no such schedule and there was none."""
+        """Raise ScheduleNotFound if neither a schedule nor a history has this id."""
         if not transaction.list_history(ScheduleId(schedule_id), tenant=self.tenant, limit=1):
             self.row(transaction, schedule_id)
 
     def where(self, **where: Unpack[Where]) -> ScheduleFilter:
-        """A choice of schedules. Raises Misuse for an unknown kind or status, or another word."""
+        """The filter for the store. Raises Misuse for an unknown filter, or an unknown kind, status or health."""
         unknown = where.keys() - Where.__annotations__.keys()
         if unknown:
             raise Misuse(f"schedules are not chosen by {', '.join(sorted(unknown))}")
@@ -266,7 +282,9 @@ class ScheduleQueries:
 
 
 def span(start: datetime, end: datetime) -> tuple[Instant, Instant]:
-    """A span of time. Raises InvalidDelay for a moment without a time zone, Misuse if it ends before it starts."""
+    """The instants of a span of time. Raises InvalidDelay for a moment without a time zone, Misuse if it ends before it
+    starts.
+    """
     first, last = from_datetime(start, "start"), from_datetime(end, "end")
     if last < first:
         raise Misuse(f"the span ends ({to_iso(last)}) before it starts ({to_iso(first)})")

@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 
 
 def update(operations: "ScheduleOperations", patch: UpdateOptions) -> Work[ScheduleDescription]:
-    """Change a schedule. Only what is given changes; the options are those of `create`.
+    """Change the given options of a schedule; the others stay unchanged. The options are those of `create`.
 
         app.schedules.update("report", when=daily(hour=7), overlap="buffer_one", end=None)
 
-    None removes a value, or restores the default. Open runs, waiting occurrences, counters, the pause and the
-    last results stay; waiting occurrences start with the new function and arguments. Times before the update are never
+    None removes a value, or restores the default. Open runs, waiting occurrences, counters, the pause and the last
+    results stay; waiting occurrences start with the new function and arguments. Times before the update are never
     caught up. With `if_version`, only a schedule of that version is changed.
 
     Raises ScheduleNotFound, VersionConflict if the schedule has another version than `if_version`, Misuse for a cron
@@ -81,7 +81,7 @@ def update(operations: "ScheduleOperations", patch: UpdateOptions) -> Work[Sched
 
 
 def replace_schedule(operations: "ScheduleOperations", new: ReplaceOptions) -> Work[ScheduleDescription]:
-    """Give a schedule a whole new definition; the options are those of `create`, and absent ones take their defaults.
+    """Replace the whole definition of a schedule. The options are those of `create`; absent ones get their defaults.
 
         app.schedules.replace("report", when=daily(hour=7), do=make_report.with_args("daily"))
 
@@ -158,7 +158,7 @@ def _write(
 
 
 def difference(row: Schedule, definition: Definition, options: dict[str, Any]) -> str:
-    """What changes, in words for the history: `times: every hour -> every day at 09:00; overlap: skip -> allow_all`."""
+    """The changes as text for the history: `times: every hour -> every day at 09:00; overlap: skip -> allow_all`."""
     old, state = definition_of(row), row.state
     target, new_target = old.target, definition.target
     pairs: list[tuple[str, Any, Any]] = []
@@ -194,7 +194,9 @@ Resolve = Callable[[Function[..., Any] | str], Function[..., Any]]
 
 @dataclass(frozen=True, slots=True)
 class CallChange:
-    """How calls of functions change: each gets the function, if there is one, and other names of arguments."""
+    """A change of calls: `function` replaces the called function unless it is None, and `names` maps old argument names
+    to new ones.
+    """
 
     resolve: Resolve
     function: Function[..., Any] | None
@@ -204,7 +206,7 @@ class CallChange:
     def of(
         cls, resolve: Resolve, do: Function[..., Any] | str | None, rename: Mapping[str, str] | None
     ) -> "CallChange":
-        """The change that is asked for. Raises Misuse, FunctionNotFound."""
+        """The change with these options. Raises Misuse, FunctionNotFound."""
         if do is None and rename is None:
             raise Misuse("nothing to change; give rename=, do= or both")
         if rename is not None:
@@ -212,11 +214,11 @@ class CallChange:
         return cls(resolve, None if do is None else resolve(do), rename or {})
 
     def concerns(self, args: Mapping[str, Any]) -> bool:
-        """Whether a call has all arguments that get another name."""
+        """Whether a call has all arguments that are renamed."""
         return args.keys() >= self.names.keys()
 
     def changed(self, function: str, args: Mapping[str, Any], whose: str) -> FunctionCall:
-        """The new call. Raises InvalidArguments, which names `whose` call it is; FunctionNotFound."""
+        """The call after the change. Raises InvalidArguments, whose message begins with `whose`; FunctionNotFound."""
         given = renamed_args(args, self.names, whose)
         called = self.function or self.resolve(function)
         try:
@@ -233,15 +235,17 @@ def update_page(
     rename: Mapping[str, str] | None = None,
     **where: Unpack[Where],
 ) -> Work[tuple[int, str | None]]:
-    """Give the schedules that `where` chooses other names of arguments, another function, or both.
+    """Rename arguments, replace the function, or both, in all schedules that match the filters of `list`; returns how
+    many were changed.
 
         app.schedules.update_all(rename={"customer": "client"}, do=send_bill, function="app.bill")
 
-    For functions that were changed or renamed in code; returns how many were changed. `rename`: old names of arguments
-    with new ones; schedules without such arguments are left out, and so are crons that are declared in code. `do`: the
-    function, or its name; each schedule keeps its arguments. Without `do` a schedule that calls its function by an
-    alias gets the function's present name. Each page is a transaction: at an error the pages before it stay, and the
-    same call goes on where it stopped.
+    Use it after a function was changed or renamed in code. `rename` maps old argument names to new ones. Schedules
+    without these arguments are skipped, and so are crons that are declared in code. `do` is the new function, or its
+    name; each schedule keeps its arguments. Without `do`, a schedule that calls its function by an alias gets the
+    current name.
+
+    Each page is a transaction. After an error the pages before it stay changed, and the same call continues from there.
 
     Raises InvalidArguments, which names the schedule whose arguments would not fit, FunctionNotFound, Misuse, and
     VersionConflict if another program changes one of them at the same time.
@@ -250,7 +254,7 @@ def update_page(
 
 
 def changed_page(operations: "ScheduleOperations", after: str, change: CallChange, where: Where) -> Work[Page]:
-    """As `update_page`."""
+    """Apply a change to the schedules of one page; see `update_page`."""
     calls: dict[str, tuple[FunctionCall, int]] = {}
 
     def is_left_out(row: Schedule) -> bool:

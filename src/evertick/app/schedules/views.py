@@ -47,7 +47,7 @@ RUNS_CHECKED_MAX: Final = 100
 
 
 def is_blocked(transaction: Transaction, row: OccurrenceRow, workers: Sequence[Worker], now: Instant) -> bool:
-    """Whether the run of an occurrence has not begun and none of the live workers runs its function."""
+    """Whether the run of an occurrence has not started, and no live worker runs its function."""
     if not workers or row.fate != Fate.STARTED or row.outcome is not None or row.job_id is None:
         return False
     job = transaction.get_job(row.job_id, tenant=row.tenant)
@@ -75,7 +75,7 @@ SENTENCES_MAX: Final = 4_096
 
 
 def sentence(spec: Spec) -> str:
-    """The spec in words."""
+    """The spec in English."""
     return _sentence(Same(spec))
 
 
@@ -122,7 +122,7 @@ def history_line(row: HistoryRow) -> HistoryLine:
 
 
 def backfill_view(transaction: Transaction, row: Schedule, backfill_id: str, known: KnownBackfill) -> BackfillView:
-    """How far a backfill has come."""
+    """The progress of a backfill."""
     counted = transaction.count_backfill(rows_of(row, backfill_id, known))
     by_fate: Counter[str] = Counter()
     for fate, _, count in counted:
@@ -147,7 +147,7 @@ def backfill_view(transaction: Transaction, row: Schedule, backfill_id: str, kno
 
 
 def rows_of(row: Schedule, backfill_id: str, known: KnownBackfill) -> OccurrenceFilter:
-    """The rows of the ledger that a backfill has."""
+    """The filter for the rows of a backfill in the ledger."""
     return OccurrenceFilter(
         tenant=row.tenant,
         schedule_id=row.id,
@@ -163,7 +163,7 @@ def summary(row: Schedule) -> ScheduleSummary:
 
 
 def description(transaction: Transaction, row: Schedule, now: Instant) -> ScheduleDescription:
-    """The view of a whole schedule; `unreadable` names the parts that are not what is stored."""
+    """The view of a whole schedule; `unreadable` lists the parts that this release cannot read, which show defaults."""
     summarized, row = _summary(row), row.with_defaults()
     state, target, known = row.state, row.target, row.metadata.backfills
     where = OccurrenceFilter(tenant=row.tenant, schedule_id=row.id)
@@ -208,7 +208,7 @@ def description(transaction: Transaction, row: Schedule, now: Instant) -> Schedu
 
 
 def outage_warnings(policies: Policies, times: Sequence[Instant]) -> tuple[Remark, ...]:
-    """What policies lose of a schedule's times after an outage: a warning, or nothing."""
+    """A warning if the policies would lose some of these times after an outage; otherwise empty."""
     message = lost_after_outage(policies, times)
     return () if message is None else (Remark(code=LOSES_TIMES, where="overlap", message=message),)
 
@@ -235,7 +235,7 @@ def _waiting(each: Occurrence) -> WaitingView:
 
 
 def upcoming(row: Schedule, state: ScheduleState, now: Instant, number: int = UPCOMING) -> tuple[TimeView, ...]:
-    """The next times, as far as actions remain."""
+    """The next times of a schedule, at most `number`, and no more than its remaining actions."""
     if state.remaining is not None:
         number = min(number, state.remaining)
     times = times_of(row)
@@ -243,7 +243,7 @@ def upcoming(row: Schedule, state: ScheduleState, now: Instant, number: int = UP
 
 
 def pause_of(row: Schedule) -> Pause | None:
-    """The pause of a schedule, for lists; None also for one whose state this release cannot read."""
+    """The pause of a schedule; None if it is not paused, or if this release cannot read its state."""
     try:
         return row.state.pause
     except SchemaMismatch:
@@ -251,7 +251,7 @@ def pause_of(row: Schedule) -> Pause | None:
 
 
 def pause_in(state: str) -> Pause | None:
-    """The pause of a schedule, from the text of its state; as `pause_of`."""
+    """The pause in the stored text of a schedule's state; None as in `pause_of`."""
     try:
         return STATE.text(state).value.pause
     except SchemaMismatch:

@@ -22,7 +22,7 @@ NO_STATE: Final = "state= names no state; leave it out for jobs in every state"
 
 
 def state_names(given: JobState | str | Iterable[JobState | str]) -> list[str]:
-    """One state or several as a list. Raises Misuse for none: it would be taken for every state."""
+    """One state or several as a list. Raises Misuse for an empty list, because it would match every state."""
     names = [given] if isinstance(given, str) else [str(each) for each in given]
     if not names:
         raise Misuse(NO_STATE)
@@ -30,12 +30,14 @@ def state_names(given: JobState | str | Iterable[JobState | str]) -> list[str]:
 
 
 def rfc_3339(at: datetime | float) -> str:
-    """A moment as JSON has it. Raises InvalidDelay."""
+    """A time as RFC 3339 text. Raises InvalidDelay."""
     return to_iso(moment(at))
 
 
 def name_of(function: Any) -> str | None:
-    """The name of a function that may be gone. Raises Misuse for what has no name."""
+    """The name of a function, given as an object or by name; the name may be unknown. Raises Misuse for anything
+    else.
+    """
     if isinstance(function, Function):
         return function.name
     if function is None or isinstance(function, str):
@@ -49,7 +51,7 @@ def _moment(description: str) -> Parameter:
 
 
 class JobsWhere(TypedDict, total=False):
-    """The filters; each that is given narrows the choice."""
+    """The filters of lists of jobs; each given filter narrows the list. `app.jobs.list` documents them."""
 
     state: Annotated[
         JobState | str | Iterable[JobState | str],
@@ -80,7 +82,7 @@ def jobs_where(
     now: Instant | None = None,
     **where: Unpack[JobsWhere],
 ) -> JobFilter:
-    """The filter for the store; `states` unless `state=` is given. `now` is for jobs that are blocked then.
+    """The filter for the store. `states` are the states if `state=` is not given. `now` is the time for `blocked=`.
 
     Raises Misuse, InvalidDelay.
     """
@@ -120,7 +122,10 @@ def jobs_where(
 
 
 def occurrence_of(start: datetime | float | None, end: datetime | float | None) -> range | None:
-    """The nominal times from `start` to before `end`; None for neither. Raises InvalidDelay."""
+    """The span of nominal times from `start` (included) to `end` (not included); None if neither is given.
+
+    Raises InvalidDelay.
+    """
     if start is None and end is None:
         return None
     first = -NEVER if start is None else moment(start, "occurrence_from")
@@ -147,7 +152,7 @@ def _pool(given: Any) -> str | None:
 
 
 def schedule_of(given: Any) -> ScheduleId | None:
-    """The id of a schedule that may be gone. Raises Misuse for what is none."""
+    """The id of a schedule, which may not exist any more. Raises Misuse for an invalid id."""
     if given is None or isinstance(given, str):
         return None if given is None else ScheduleId(given)
     raise Misuse(f"{given!r} is not the id of a schedule")
@@ -165,7 +170,7 @@ SIMILAR_KEYS_MAX: Final = 100
 
 
 def is_key(named: JobId | str) -> bool:
-    """Whether a job is named by its key: by text that is not an id, nor begins as the id of a job does.
+    """Whether this is the key of a job, not its id. Text that is not an id and does not begin like a job's id is a key.
 
     Raises InvalidArguments for what is neither, such as the id of a document.
     """
@@ -186,7 +191,7 @@ def is_key(named: JobId | str) -> bool:
 
 
 def unfinished_named(transaction: Transaction, named: JobId | str, tenant: TenantId) -> JobId | None:
-    """The job that has this id, or the unfinished one that holds this key; None if none holds it.
+    """The job with this id, or the unfinished job with this key; None if no unfinished job has the key.
 
     Raises InvalidArguments.
     """
@@ -194,7 +199,7 @@ def unfinished_named(transaction: Transaction, named: JobId | str, tenant: Tenan
 
 
 def job_named(transaction: Transaction, named: JobId | str, tenant: TenantId) -> Job:
-    """The job that has this id; for a key the unfinished one that holds it, else the newest that had it.
+    """The job with this id or key. A key means the unfinished job that has it, otherwise the newest job that had it.
 
     Raises JobNotFound, InvalidArguments.
     """
@@ -208,10 +213,10 @@ def job_named(transaction: Transaction, named: JobId | str, tenant: TenantId) ->
 
 
 def keys_like(transaction: Transaction, key: str, tenant: TenantId, *, of_runs: bool = False) -> list[str]:
-    """Keys that begin as one does that no job has, and that may have been meant; of runs of workflows alone, if asked.
+    """Existing keys that begin like an unknown one, to suggest in an error. With `of_runs` only keys of workflow runs.
 
-    Longer beginnings are searched first, so the nearest ones are found among any number of keys. In a function the list
-    is empty: reading keys could make its transaction conflict with the writes of others.
+    Keys with the longest common beginning are searched first, so the nearest keys are found among any number of keys.
+    In a function the list is empty: reading keys could make its transaction conflict with the writes of others.
     """
     if transaction.own is not None or not key.isprintable() or key.startswith(f"{JOB_PREFIX}_"):
         return []

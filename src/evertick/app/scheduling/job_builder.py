@@ -71,22 +71,24 @@ ASK_EVERY_MS: Final = 1_000
 
 
 class Quotas:
-    """Refuses what exceeds the quotas of a tenant. Where no tenant has limits, that is asked once a second at most."""
+    """Refuses jobs and schedules beyond a tenant's quotas. While no tenant has limits, the database is queried for
+    limits at most once a second.
+    """
 
     def __init__(self) -> None:
         self._any = True
         self._asked_at = LONG_AGO
 
     def forget(self) -> None:
-        """Ask again: limits were changed here."""
+        """Query the database again at the next check, because limits were changed in this process."""
         self._any = True
 
     def may_refuse(self, now: Instant) -> bool:
-        """Whether a check must ask the database: unless it was seen just now that no tenant has limits."""
+        """Whether a check must query the database. It need not for a second after no tenant had limits."""
         return self._any or not 0 <= now - self._asked_at < ASK_EVERY_MS
 
     def check(self, transaction: Transaction, jobs: Sequence[NewJob], *, now: Instant) -> None:
-        """Raise QuotaExceeded if a tenant has no room for more jobs, which are all its."""
+        """Raise QuotaExceeded if a tenant's quotas do not allow these further jobs. All jobs belong to one tenant."""
         jobs = [job for job in jobs if job.state is JobState.PENDING]
         if not jobs or not self._are_any(transaction, now):
             return
@@ -106,7 +108,7 @@ class Quotas:
             )
 
     def check_schedule(self, transaction: Transaction, tenant: TenantId, *, now: Instant) -> None:
-        """Raise QuotaExceeded if a tenant may not have one more schedule."""
+        """Raise QuotaExceeded if a tenant's quota does not allow another schedule."""
         if not self._are_any(transaction, now):
             return
         limit = transaction.get_tenant_limits(tenant).schedules
@@ -132,23 +134,23 @@ def _refuse_beyond(limit: int, used: int, more: int, tenant: TenantId, what: str
 
 
 def runs_among(jobs: Sequence[NewJob]) -> set[str]:
-    """The names of the workflows that jobs start."""
+    """The names of the workflows of which these jobs are runs."""
     return {job.name for job in jobs if job.kind is FunctionKind.WORKFLOW and job.state is JobState.PENDING}
 
 
 def present_names(functions: Iterable[Function[..., Any]], name: str) -> set[str]:
-    """The name of a workflow, and what it is called in the code at hand, if it was renamed."""
+    """The given name of a workflow, and its current name in this process's code if it was renamed."""
     return {name, *(each.name for each in functions if name in each.aliases)}
 
 
 def inactive_among(transaction: Transaction, names: set[str]) -> Mapping[str, WorkflowStatus]:
-    """Those of the workflows that may not be started. Without names, nothing is asked."""
+    """The workflows whose runs may not start, with their status. Without names, the database is not queried."""
     found = transaction.workflow_types(names) if names else {}
     return {name: each.status for name, each in found.items() if each.status is not WorkflowStatus.ACTIVE}
 
 
 def check_active(transaction: Transaction, names: set[str]) -> None:
-    """Raise WorkflowInactive if one of the workflows may not be started."""
+    """Raise WorkflowInactive if runs of one of the workflows may not start."""
     for name, status in inactive_among(transaction, names).items():
         raise WorkflowInactive(name, status.value)
 
@@ -158,23 +160,25 @@ ENDS: Final = tuple(state.value for state in JobState if state not in UNFINISHED
 
 
 class Functions(Protocol):
-    """The registered functions."""
+    """The registered functions of an app."""
 
     def resolve(self, target: Target, /) -> Function[..., Any]:
-        """The function itself, or by name. Raises FunctionNotFound."""
+        """The function, given as an object or by name. Raises FunctionNotFound."""
         ...
 
     def __iter__(self) -> Iterator[Function[..., Any]]: ...
 
 
 def known_as(functions: Functions, name: str) -> Function[..., Any] | None:
-    """The function of a name or of a former one; None if none is at hand."""
+    """The function with this name or alias; None if it is not in this process."""
     # They are searched: to resolve a name without the code reads the database, and this is inside a transaction.
     return next((each for each in functions if name in (each.name, *each.aliases)), None)
 
 
 def served_as(functions: Functions, name: str, app: str | None = None) -> ServedFunction | None:
-    """What a worker with these functions runs under a name, in an app if one is given; None if none is at hand."""
+    """How a worker with these functions describes the function with this name; None if there is none, or it belongs to
+    another app than `app`.
+    """
     function = known_as(functions, name)
     if function is None or app not in (None, function.app_name) or function.kind is FunctionKind.QUERY:
         return None
@@ -183,7 +187,7 @@ def served_as(functions: Functions, name: str, app: str | None = None) -> Served
 
 @dataclass(frozen=True, kw_only=True)
 class KeyOptions:
-    """The options of jobs and of runs of workflows."""
+    """The options that jobs and runs of workflows share."""
 
     key: str | Unchanged | None = UNCHANGED
     on_conflict: OnConflict | str | Unchanged | None = UNCHANGED
@@ -191,7 +195,7 @@ class KeyOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class EndOptions:
-    """The function that is called when a job or a run has ended."""
+    """Options of jobs and runs: the function to call when they have ended."""
 
     on_complete: Function[..., Any] | str | Unchanged | None = UNCHANGED
     on_complete_for: str | Iterable[str] | Unchanged | None = UNCHANGED
@@ -200,7 +204,7 @@ class EndOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SentJobOptions(KeyOptions):
-    """The options of `client.scheduler.using(...)`."""
+    """The options of `client.scheduler.using(...)`; `app.scheduler.using` documents them."""
 
     retry: Retry | Unchanged | None = UNCHANGED
     priority: int | Unchanged | None = UNCHANGED
@@ -210,12 +214,12 @@ class SentJobOptions(KeyOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions(EndOptions, SentJobOptions):
-    """The options of `scheduler.using(...)`."""
+    """The options of `scheduler.using(...)`, which documents them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentRunOptions(KeyOptions):
-    """The options of `client.workflows.using(...)`."""
+    """The options of `client.workflows.using(...)`; `app.workflows.using` documents them."""
 
     priority: int | Unchanged | None = UNCHANGED
     attributes: Mapping[str, Value] | Unchanged | None = UNCHANGED
@@ -223,7 +227,7 @@ class SentRunOptions(KeyOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(EndOptions, SentRunOptions):
-    """The options of `workflows.using(...)`."""
+    """The options of `workflows.using(...)`, which documents them."""
 
 
 RULES: Final[Mapping[str, Rule]] = {
@@ -242,7 +246,7 @@ RULES: Final[Mapping[str, Rule]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options that `using(...)` sets for the calls that follow."""
+    """All options that `using(...)` can set for the calls that follow."""
 
     key: str | None = None
     on_conflict: OnConflict = OnConflict.KEEP
@@ -262,7 +266,7 @@ class Options:
             raise Misuse(f"on_conflict={self.on_conflict.value} is about jobs with the same key=, which is missing")
 
     def merged(self, changes: KeyOptions) -> "Options":
-        """These options with those that are given; None restores the default. Raises Misuse for an invalid value."""
+        """A copy with these options changed; None restores a default. Raises Misuse for an invalid value."""
         said = {name: value for name, value in stated(changes).items() if name != "attributes"}
         found, defaults = some(said), Options()
         check_options(RULES, found)
@@ -279,7 +283,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Calls that are scheduled together: they were requested at `now` to run at `requested_at`."""
+    """Calls that are scheduled together: requested at the time `now`, to run at `requested_at`."""
 
     calls: Sequence[FunctionCall]
     requested_at: Instant
@@ -287,7 +291,7 @@ class Request:
 
 
 class JobBuilder:
-    """Drafts the rows of jobs: checks everything that can be checked before the row is written."""
+    """Builds the rows of jobs, and checks everything that can be checked before the row is written."""
 
     def __init__(self, functions: Functions, ids: IdMaker, clock: Clock, tracing: Tracing | None = None) -> None:
         self.functions = functions
@@ -297,11 +301,11 @@ class JobBuilder:
         self.quotas = Quotas()
 
     def now(self) -> Instant:
-        """The present, for callers whose time does not stand still."""
+        """The current time of the clock."""
         return self.clock.now()
 
     def make_id(self, prefix: str, now: Instant) -> str:
-        """A new id for a row that follows from what is done here."""
+        """A new id for a row that is created now."""
         return self.ids.make(prefix, now)
 
     def call(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FunctionCall:
@@ -318,7 +322,8 @@ class JobBuilder:
         parent_id: JobId | None,
         budget: "Budget | None" = None,
     ) -> list[NewJob]:
-        """Rows for calls that are requested for one time; `budget` counts them for the function that schedules.
+        """Build the rows of jobs for calls that are due at one time. `budget` counts them for the function that
+        schedules them.
 
         Raises InvalidDelay beyond the horizon, ArgumentsTooLarge, TooManyJobs, FunctionNotFound, Misuse for queries.
         """
@@ -378,7 +383,7 @@ class JobBuilder:
         return function
 
     def traced(self, jobs: list[NewJob]) -> list[NewJob]:
-        """Jobs that are scheduled together, with the trace context of that if the app is traced."""
+        """The jobs with the trace context of the current span, if the app is traced."""
         if self.tracing is None or not jobs:
             return jobs
         from evertick.engine.runtime.spans import scheduled
@@ -388,7 +393,7 @@ class JobBuilder:
     def place(
         self, transaction: Transaction, jobs: list[NewJob], on_conflict: OnConflict, *, now: Instant
     ) -> list[JobId]:
-        """Write drafted jobs where the database can be asked about their keys at once.
+        """Write drafted jobs, and resolve conflicts of their keys in the same transaction; returns the ids.
 
         Raises AlreadyExists where a key is taken and `on_conflict` says so, WorkflowInactive and QuotaExceeded.
         """
@@ -478,7 +483,7 @@ MILLISECONDS_FROM = 100_000_000_000
 
 
 def checked_calls(calls: Iterable[FunctionCall]) -> list[FunctionCall]:
-    """Calls to be scheduled in bulk. Raises Misuse for anything else."""
+    """The calls of a bulk operation, as a list. Raises Misuse for anything that is not `fn.with_args(...)`."""
     if isinstance(calls, FunctionCall) or not isinstance(calls, Iterable):
         raise Misuse(f"many calls are a list, [fn.with_args(1), fn.with_args(2)], not {calls!r}")
     found = list(calls)
@@ -489,21 +494,21 @@ def checked_calls(calls: Iterable[FunctionCall]) -> list[FunctionCall]:
 
 
 def after(delay: float | timedelta, now: Instant) -> Instant:
-    """The moment `delay` from now. Raises InvalidDelay for a delay that is negative or no duration."""
+    """The time `delay` from now. Raises InvalidDelay if the delay is negative or not a duration."""
     return Instant(now + delay_ms(delay))
 
 
 def delay_ms(delay: float | timedelta) -> int:
-    """The delay of `run_after` in milliseconds. Raises InvalidDelay for a delay that is negative or no duration."""
+    """The delay of `run_after` in milliseconds. Raises InvalidDelay if it is negative or not a duration."""
     if isinstance(delay, Function):
         raise InvalidDelay(f"the delay comes first: run_after(5, {delay.name.rpartition('.')[2]}, ...)")
     return duration_ms(delay, name="delay")
 
 
 def moment(at: datetime | float, name: str = "run_at") -> Instant:
-    """The moment an aware datetime, or seconds since the epoch, name. Raises InvalidDelay for anything else.
+    """The instant of an aware datetime, or of seconds since the epoch. Raises InvalidDelay for anything else.
 
-    `name` is the function or the parameter that the message is about.
+    `name` is the function or the parameter for the error message.
     """
     if isinstance(at, Function):
         raise InvalidDelay(f"the time comes first: {name}(at, {at.name.rpartition('.')[2]}, ...)")
@@ -519,7 +524,7 @@ def moment(at: datetime | float, name: str = "run_at") -> Instant:
 
 
 def check_horizon(requested_at: Instant, now: Instant) -> None:
-    """Raise InvalidDelay if the moment is more than five years away, either way."""
+    """Raise InvalidDelay if the time is more than five years in the past or in the future."""
     if requested_at - now > HORIZON_MS:
         raise InvalidDelay(f"{_shown(requested_at)} is more than 5 years in the future")
     if now - requested_at > HORIZON_MS:
@@ -545,10 +550,10 @@ def place_under_key(
     *,
     now: Instant,
 ) -> list[JobId]:
-    """Write jobs under a key, which one unfinished job holds; returns the ids of those that hold it.
+    """Write jobs with a key, which only one unfinished job can have; returns the ids of the jobs that have it now.
 
-    `own`: the job of the mutation that runs. It does not count: with this commit it has ended. That of a step does, so
-    it is not given: its run goes on.
+    `own` is the job of the mutation that is running; it does not count as unfinished, because it ends with this commit.
+    It is None in a step of a workflow, whose run continues after the commit.
 
     Raises AlreadyExists, WorkflowInactive and QuotaExceeded.
     """
@@ -570,10 +575,7 @@ def place_under_key(
 
 
 def cancel_under_key(unit: FunctionUnit, key: str) -> None:
-    """Cancel the job that is to hold a key which the job of the mutation that runs has: with the commit that has ended.
-
-    Is there none, there is nothing to cancel.
-    """
+    """Cancel the job that this mutation has scheduled with the key of its own job. Does nothing if there is none."""
     successor = unit.successor(key)
     if successor is not None:
         unit.schedule_successor(successor._replace(state=JobState.CANCELED))

@@ -51,19 +51,24 @@ class _Scheduler(ABC, Generic[One, Many]):
 
     @takes(JobOptions, "scheduler.using()")
     def using(self, options: JobOptions) -> Self:
-        """A scheduler with options for the calls that follow.
-
-        `key`: at most one unfinished job holds a key; `on_conflict` says what to do if another job holds it (keep,
-        replace, error). `retry`: try a failed call again, for example `Retry(5)`. `on_complete`: a mutation or action
-        `(ctx, job_id, context, result)` that is scheduled, in the transaction that ends the job, when the job has
-        ended for good; `context` is handed to it. `on_complete_for`: the ends that it is called for, one or several of
-        "success", "failed" and "canceled"; all unless given. `priority`: a job of a higher priority (-1,000 to 1,000,
-        0 unless given) runs before another of its tenant and function; each step makes up for a minute of waiting.
-        `limit_key`: whom the job is for, such as a customer; a pool with a limit `per_key` runs at most so many jobs of
-        one key at a time. `pool`: the pool of the job, in place of its function's; a worker that serves either of them
-        runs it. A run of a workflow takes none. None goes back to the default.
+        """A scheduler with options for the calls that follow. None restores an option's default.
 
             ctx.scheduler.using(key=f"remind/{user}", on_conflict="replace").run_after(3600, remind, user)
+
+        - `key`: your own id for the job. At most one unfinished job has a key.
+        - `on_conflict`: what to do if another unfinished job has the key: "keep", "replace" or "error".
+        - `retry`: how to try a failed call again, for example `Retry(5)`.
+        - `on_complete`: a mutation or action `(ctx, job_id, context, result)` to call when the job has ended, after all
+          its retries. It is scheduled in the transaction that ends the job.
+        - `context`: a value to pass to `on_complete`.
+        - `on_complete_for`: the ends for which `on_complete` is called: one or several of "success", "failed" and
+          "canceled"; all by default.
+        - `priority`: from -1,000 to 1,000, 0 by default. A job of a higher priority runs before others of its tenant
+          and function; one step of priority counts as much as one minute of waiting.
+        - `limit_key`: whom the job is for, such as a customer. A pool with a limit `per_key` runs only so many jobs of
+          one key at a time.
+        - `pool`: the pool of the job, instead of its function's. A worker that serves either pool runs it. A run of a
+          workflow takes none.
 
         Raises Misuse for an option that is not known or not valid.
         """
@@ -111,7 +116,8 @@ class _Scheduler(ABC, Generic[One, Many]):
     @overload
     def run_at(self, at: datetime | float, function: str, /, *args: Any, **kwargs: Any) -> One: ...
     def run_at(self, at: datetime | float, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any) -> One:
-        """Run a function at `at`, an aware datetime or seconds since the epoch. If that is past it runs at once.
+        """Run a function at `at`, an aware datetime or seconds since the epoch. If that time has passed, it runs at
+        once.
 
         Returns the job's id. Raises InvalidDelay for a datetime without a time zone or more than five years away, and
         what `run_after` raises.
@@ -120,9 +126,10 @@ class _Scheduler(ABC, Generic[One, Many]):
         return self._schedule_one(Request((self._job_builder.call(function, args, kwargs),), due_at, self._now()))
 
     def run_after_many(self, delay: float | timedelta, calls: Iterable[FunctionCall]) -> Many:
-        """Schedule many calls, `[fn.with_args(1), fn.with_args(2)]`, the same delay from now.
+        """Schedule many calls, such as `[fn.with_args(1), fn.with_args(2)]`, all `delay` (seconds, or a timedelta) from
+        now.
 
-        Returns their ids in that order.
+        Returns their ids in the order of the calls.
         """
         now = self._now()
         return self._schedule(Request(checked_calls(calls), after(delay, now), now))
@@ -165,7 +172,7 @@ class _Scheduler(ABC, Generic[One, Many]):
 
 
 class BlockingScheduler(_Scheduler[JobId, list[JobId]]):
-    """Schedulers whose calls return when the job is written."""
+    """Schedulers whose calls return when the job has been written."""
 
     def _schedule_one(self, request: Request) -> JobId:
         return self._schedule(request)[0]
@@ -189,20 +196,20 @@ class MutationScheduler(BlockingScheduler):
         self.forget_origin_state()
 
     def cancel(self, job_id: JobId | str) -> None:
-        """Cancel a job, by its id or its key: a pending one never starts, an ended one stays as it is.
+        """Cancel a job, by its id or its key: a pending job never starts, and an ended job is not changed.
 
             ctx.scheduler.cancel(f"reminder:{appointment}")
 
-        A key names the unfinished job that holds it; if none does, there is nothing to cancel, as with an ended job.
-        A running action is notified (`ctx.cancel_requested`, and CancelledError in an `async def`). Nothing more is
-        scheduled from it, and it ends as canceled when its function has ended; until then it is in progress.
+        A key means the unfinished job that has it; if there is none, nothing happens. A running action is notified
+        (`ctx.cancel_requested`, and CancelledError in an `async def`). From then on it cannot schedule anything. Its
+        state stays in_progress until its function has ended, then it is canceled.
 
         Raises Misuse if a mutation cancels itself, InvalidArguments for an id of something else.
         """
         self._cancel(job_id, Stop.CANCEL)
 
     def stop(self, job_id: JobId | str) -> None:
-        """Like `cancel`, and an action that runs is interrupted until it has ended.
+        """Cancel a job like `cancel`; a running action is also interrupted, again and again until it has ended.
 
         Raises what `cancel` raises.
         """
@@ -230,9 +237,10 @@ class MutationScheduler(BlockingScheduler):
         due_from: datetime | float | None = None,
         due_until: datetime | float | None = None,
     ) -> int:
-        """Like `Scheduler.cancel_all`, as a part of the mutation's transaction, and without the job that runs it.
+        """Cancel unfinished jobs as part of the mutation's transaction, like `Scheduler.cancel_all`; returns how many.
 
-        Raises LimitExceeded for more jobs than one transaction takes; then cancel them from an action.
+        The job of the mutation itself is not canceled. Raises LimitExceeded for more jobs than one transaction takes;
+        then cancel them from an action.
         """
         where = jobs_where(self._tenant, UNFINISHED, function=function, due_from=due_from, due_until=due_until)
         transaction = self._unit.flush_to_db()
@@ -249,7 +257,7 @@ class MutationScheduler(BlockingScheduler):
         return count
 
     def forget_origin_state(self) -> None:
-        """Check again whether the calling action is canceled: this transaction may have canceled it meanwhile."""
+        """Check again whether the calling action was canceled, because this transaction may have canceled it."""
         self._origin_canceled = None if self._run.origin_id is not None else False
 
     def _now(self) -> Instant:
@@ -316,20 +324,20 @@ class Scheduler(_Outside[JobId, list[JobId]], BlockingScheduler):
     """`app.scheduler`, and `ctx.scheduler` of an action that is a plain `def`: each call is its own transaction."""
 
     def cancel(self, job_id: JobId | str) -> None:
-        """Cancel a job, by its id or its key: a pending one never starts, an ended one stays as it is.
+        """Cancel a job, by its id or its key: a pending job never starts, and an ended job is not changed.
 
             ctx.scheduler.cancel(f"reminder:{appointment}")
 
-        A key names the unfinished job that holds it; if none does, there is nothing to cancel, as with an ended job.
-        A running action is notified (`ctx.cancel_requested`, and CancelledError in an `async def`). Nothing more is
-        scheduled from it, and it ends as canceled when its function has ended; until then it is in progress.
+        A key means the unfinished job that has it; if there is none, nothing happens. A running action is notified
+        (`ctx.cancel_requested`, and CancelledError in an `async def`). From then on it cannot schedule anything. Its
+        state stays in_progress until its function has ended, then it is canceled.
 
         Raises InvalidArguments for an id of something else.
         """
         self._transactions.transact(self._cancel_work(job_id))
 
     def stop(self, job_id: JobId | str) -> None:
-        """Like `cancel`, and an action that runs is interrupted until it has ended: a plain `def` too.
+        """Cancel a job like `cancel`; a running action, also a plain `def`, is interrupted until it has ended.
 
         Raises InvalidArguments for an id of something else.
         """
@@ -342,10 +350,10 @@ class Scheduler(_Outside[JobId, list[JobId]], BlockingScheduler):
         due_from: datetime | float | None = None,
         due_until: datetime | float | None = None,
     ) -> int:
-        """Cancel every unfinished job, or a choice of them: those of one function (a name may be of one that is gone),
-        those due at `due_from` or later, those due before `due_until`.
+        """Cancel all unfinished jobs that match the given filters; returns how many.
 
-        Works in pages, each a transaction of its own. Returns how many jobs were canceled.
+        `function`: a function or its name, which may be unknown. `due_from`, `due_until`: due at this time or later,
+        and before. Works in pages, each its own transaction.
         """
         return in_pages(self._transactions.transact, self._cancel_pages(function, due_from, due_until))
 
@@ -354,14 +362,14 @@ class Scheduler(_Outside[JobId, list[JobId]], BlockingScheduler):
 
 
 class AsyncScheduler(_Outside[Coroutine[Any, Any, JobId], Coroutine[Any, Any, list[JobId]]], AwaitedScheduler):
-    """`ctx.scheduler` of an `async def` action: each call is its own transaction, and is awaited."""
+    """`ctx.scheduler` of an `async def` action: each call is awaited and is its own transaction."""
 
     async def cancel(self, job_id: JobId | str) -> None:
-        """Like `Scheduler.cancel`, awaited."""
+        """Cancel a job, by its id or its key; see `Scheduler.cancel`."""
         await self._transactions.transact_async(self._cancel_work(job_id))
 
     async def stop(self, job_id: JobId | str) -> None:
-        """Like `Scheduler.stop`, awaited."""
+        """Cancel a job, and interrupt it if it is a running action; see `Scheduler.stop`."""
         await self._transactions.transact_async(self._cancel_work(job_id, Stop.FORCE))
 
     async def cancel_all(
@@ -371,7 +379,7 @@ class AsyncScheduler(_Outside[Coroutine[Any, Any, JobId], Coroutine[Any, Any, li
         due_from: datetime | float | None = None,
         due_until: datetime | float | None = None,
     ) -> int:
-        """Like `Scheduler.cancel_all`, awaited."""
+        """Cancel all unfinished jobs that match the given filters; returns how many. See `Scheduler.cancel_all`."""
         pages = self._cancel_pages(function, due_from, due_until)
         return await in_pages_async(self._transactions.transact_async, pages)
 
@@ -380,6 +388,6 @@ class AsyncScheduler(_Outside[Coroutine[Any, Any, JobId], Coroutine[Any, Any, li
 
 
 def is_canceled(transaction: Transaction, job_id: JobId | None, tenant: TenantId) -> bool:
-    """Whether the running action that schedules was canceled meanwhile."""
+    """Whether the running action that schedules was canceled."""
     job = None if job_id is None else transaction.get_job(job_id, tenant=tenant)
     return job is not None and job.is_canceled

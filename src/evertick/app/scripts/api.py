@@ -128,7 +128,7 @@ RULES: Final = {"name": NAME, "source": TEXT, "note": STORED}
 
 
 class Access(Protocol):
-    """The part of `app.tenant(...)` that scripts need."""
+    """The attributes of `app.tenant(...)` that this module uses."""
 
     @property
     def tenant_id(self) -> TenantId: ...
@@ -143,7 +143,7 @@ class Access(Protocol):
 
 
 class AppAccess(Access, Protocol):
-    """The part of an app that scripts need."""
+    """The attributes of an app that this module uses."""
 
     @property
     def name(self) -> str: ...
@@ -153,7 +153,7 @@ class AppAccess(Access, Protocol):
 
 
 class TenantScripts:
-    """The scripts of one tenant."""
+    """Writes, tests, publishes and runs the scripts of one tenant."""
 
     def __init__(self, access: Access, settings: ScriptSettings, audited: Audited = unaudited) -> None:
         self._access = access
@@ -166,7 +166,7 @@ class TenantScripts:
 
     @property
     def aio(self) -> "AsyncScripts":
-        """The same, but every call is awaited."""
+        """The same methods on an event loop: every call is awaited."""
         return AsyncScripts(self)
 
     # -- writing
@@ -623,7 +623,7 @@ class Scripts(TenantScripts):
 
     @property
     def settings(self) -> ScriptSettings:
-        """The settings that the developer's code makes."""
+        """The settings that the app's code has made."""
         return self._settings
 
     def enable(self, *, per_tenant: int = PER_TENANT, allow_weak_isolation: bool = False) -> "Scripts":
@@ -719,7 +719,7 @@ class _Schedules:
         spec: Spec,
         now: Instant,
     ) -> None:
-        """See `Function.check_schedule`."""
+        """Check a schedule that runs a script; see `Function.check_schedule`."""
         check_target(transaction, tenant, json.loads(arguments))
         plan = self._settings.plan_in(transaction, tenant)
         others = sum(1 for row in _schedules_of(transaction, tenant) if row.id != schedule_id)
@@ -856,7 +856,7 @@ class AsyncScripts:
         self.executors = blocking._access.environment.executors
 
     def call(self, name: str, input: Any = None, *, version: int | None = None) -> FunctionCall:
-        """See `TenantScripts.call`; it does not use the database."""
+        """A call of a script, for schedules and schedulers; see `TenantScripts.call`. It is not awaited."""
         return self.blocking.call(name, input, version=version)
 
     create = InThread(TenantScripts.create)

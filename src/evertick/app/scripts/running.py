@@ -85,7 +85,7 @@ class Used(NamedTuple):
     at: float
 
     def now(self, at: float) -> float:
-        """Its weight at another instant, in milliseconds."""
+        """The processor time that still counts at another instant, in milliseconds."""
         return self.ms * float(0.5 ** ((at - self.at) / HALF_LIFE_S))
 
 
@@ -287,7 +287,9 @@ def check_quotas(plan: ScriptPlan, used: ScriptUsage) -> None:
 
 
 class Stale(Exception):
-    """What a script has read and changes has changed meanwhile, or the database cannot serialize its writes."""
+    """Another transaction changed data that the script has read and now changes, or the database cannot serialize its
+    writes.
+    """
 
 
 class Try:
@@ -352,7 +354,7 @@ class ScriptRuns:
     async def attempt(
         self, execution: Execution, claim: Claim, running: RunningAction, schedule: ScheduledRun | None
     ) -> Ran:
-        """See `Function.attempt`."""
+        """Run one attempt at a job of `evertick.script`; see `Function.attempt`."""
         attempt = _Attempt(self.settings, execution, claim, running, schedule)
         running.on_asked = attempt.kill
         order = turns()

@@ -196,7 +196,9 @@ class Staging:
         self._effects.append((name, effect, place))
 
     def is_current(self, transaction: Transaction) -> bool:
-        """Whether what the run read and changes is still as it was read. Values that it only wrote do not count."""
+        """Whether the data that the run has read and now changes is still the same in the database. Values that it only
+        wrote are not compared.
+        """
         return self._unit.is_current(transaction) and all(
             transaction.get_script_value(key, tenant=self.tenant) == seen
             for key, seen in self._seen_values.items()

@@ -59,13 +59,14 @@ class _Group(OperationGroup[WorkflowOperations]):
 
     @takes(RunOptions, "workflows.using()")
     def using(self, options: RunOptions) -> Self:
-        """The same, with options for the runs that are started.
+        """A copy with options for the runs that are started.
 
-        `key`: your own id, which only one unfinished run of the tenant may have. `on_conflict`: what to do if another
-        run has it: "keep" (return its id, the default), "error" (raise AlreadyExists) or "replace" (cancel it).
-        `on_complete`: a mutation or action to call with (run id, `context`, result) when the run has ended.
-        `on_complete_for`, `priority`: as for jobs. `attributes`: searchable values of the runs, as in
-        `step.set_attributes`.
+        - `key`: your own id for the run. At most one unfinished run of the tenant has a key.
+        - `on_conflict`: what to do if another unfinished run has the key: "keep" (return its id, the default), "error"
+          (raise AlreadyExists) or "replace" (cancel it).
+        - `on_complete`: a mutation or action to call with (run id, `context`, result) when the run has ended.
+        - `on_complete_for`, `priority`: as for jobs.
+        - `attributes`: searchable values of the runs, as in `step.set_attributes`.
 
         Raises Misuse for invalid options, LimitExceeded, ValueTooLarge for attributes.
         """
@@ -73,7 +74,7 @@ class _Group(OperationGroup[WorkflowOperations]):
 
 
 class Workflows(Blocking[WorkflowOperations], _Group):
-    """`app.workflows`."""
+    """Starts, reads, signals and ends runs of workflows (`app.workflows`, `ctx.workflows` in mutations)."""
 
     def start(self, workflow: Workflow[P, R], /, *args: P.args, **kwargs: P.kwargs) -> JobId:
         """Start a run of a workflow; returns its id.
@@ -129,16 +130,16 @@ class AsyncWorkflows(Awaited[WorkflowOperations], _Group):
     """`app.aio.workflows`: like `Workflows`, but every call is awaited."""
 
     async def start(self, workflow: Workflow[P, R], /, *args: P.args, **kwargs: P.kwargs) -> JobId:
-        """Like `Workflows.start`."""
+        """Start a run of a workflow; returns its id. See `Workflows.start`."""
         return await self.write(self.operations.start(workflow, args, kwargs))
 
     @property
     def types(self) -> AsyncWorkflowTypes:
-        """Like `Workflows.types`, but every call is awaited."""
+        """The workflows themselves: which ones exist, and whether runs of them start. Every call is awaited."""
         return AsyncWorkflowTypes(TypeOperations(self.operations.job_builder), self.read, self.write)
 
     async def result(self, run_id: RunId, *, timeout: float | timedelta | None = None) -> Any:  # noqa: ASYNC109
-        """Like `app.workflows.result`."""
+        """Wait until a run has ended and return its result, as plain JSON; see `AwaitableWorkflows.result`."""
         left_s = None if timeout is None else duration_ms(timeout, name="timeout") / 1000
         run, pause_s = await self.read(self.operations.get(run_id)), POLL_FIRST_S
         while not run.has_ended:

@@ -18,7 +18,7 @@ STATES: Final = tuple(state.value for state in RunState)
 
 
 class RunsWhere(TypedDict, total=False):
-    """The filters; each given filter narrows the list."""
+    """The filters of lists of runs; each given filter narrows the list. `app.workflows.list` documents them."""
 
     state: str | Iterable[str]
     prefix: str | None

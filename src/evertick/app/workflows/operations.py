@@ -71,7 +71,7 @@ RunId = JobId | str
 
 
 class Sent(NamedTuple):
-    """The run to which an event was sent, and the value as JSON text that its code will read."""
+    """An event as it was sent: the run that it was sent to, and its value as JSON text."""
 
     job: Job
     value: str
@@ -96,7 +96,7 @@ class WorkflowOperations:
     """The sender of events, shown in histories."""
 
     def using(self, options: RunOptions) -> "WorkflowOperations":
-        """The same with options for what is started."""
+        """A copy with options for the runs that are started."""
         text = self.attributes
         if not isinstance(options.attributes, Unchanged):
             text = to_text(changed({}, checked(options.attributes or {})))

@@ -18,7 +18,9 @@ STEP_ERRORS: Final = ("StepFailed", "StepOutcomeUnknown")
 
 
 def position_before(rows: Sequence[Row], step: int | str) -> int:
-    """The number of rows to keep so that `step` runs again: up to the last delivered one before its call."""
+    """The number of rows to keep so that `step` runs again: the rows up to the last event that the code received before
+    it called the step.
+    """
     called = [row for row in rows if row.kind in (RowKind.STEP, RowKind.CALL) and step in (row.seq, row.name)]
     if not called:
         names = ", ".join(dict.fromkeys(row.name for row in rows if row.seq and row.name)) or "none yet"
@@ -86,10 +88,10 @@ def position_to_restart(job: Job, rows: Sequence[Row], step: int | str | None, *
 
 
 def ends_after(transaction: Transaction, rows: Sequence[Row], kept: Sequence[Row], run: Job) -> list[NewMessage]:
-    """The ends of calls that were begun in the kept rows and ended later.
+    """The ends of calls that were made in the kept rows and ended later.
 
-    For a call that the code had given up, or that ended after the run, the end is that of its job. Raises StepStillRuns
-    if one has not ended.
+    If the code gave up a call, or the call ended after the run, the result of its job is used. Raises StepStillRuns if
+    one has not ended.
     """
     ended = {row.seq for row in kept if row.kind in (RowKind.END, RowKind.DROP)}
     later = {row.seq: row.outcome for row in rows[len(kept) :] if row.kind is RowKind.END}

@@ -34,7 +34,7 @@ class TypeOperations:
 
     @reads
     def list(self, *, deleted: bool = False) -> Work[list[WorkflowTypeView]]:
-        """The workflows in the code, of live workers, and those that have a status, by name.
+        """The workflows by name: those in this code, those of live workers, and those whose status was changed.
 
         Deleted ones are omitted unless `deleted` is set.
         """
@@ -86,7 +86,8 @@ class TypeOperations:
 
     @writes
     def delete(self, workflow: Named) -> Work[WorkflowTypeView]:
-        """Like `deprecate`; the workflow is not listed, and a worker removes its schedules, also paused ones.
+        """Like `deprecate`; the workflow is also removed from lists, and a worker removes its schedules, also paused
+        ones.
 
         Crons declared in code remain and skip their times. Runs and their histories remain. Raises as `pause`.
         """
@@ -126,7 +127,9 @@ class TypeOperations:
 
 
 class WorkflowTypes(Blocking[TypeOperations], TypeOperations):
-    """`app.workflows.types`, `ctx.workflows.types`."""
+    """Lists workflows, and pauses, resumes, deprecates and deletes them (`app.workflows.types`,
+    `ctx.workflows.types`).
+    """
 
 
 class AsyncWorkflowTypes(Awaited[TypeOperations], TypeOperations):

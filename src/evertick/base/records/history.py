@@ -165,7 +165,10 @@ class ChangeMarks(NamedTuple):
 
 
 class JobGroup(NamedTuple):
-    """Unfinished jobs of a function in a pool. `doing` is "running" (an action), "claimed", "due" or "later"."""
+    """Unfinished jobs of a function in a pool, counted by state.
+
+    `doing` is "running" (an action), "claimed", "due" or "later".
+    """
 
     tenant: TenantId
     name: str

@@ -12,7 +12,7 @@ SLOT_MS: Final = 10 * MINUTE_MS
 
 
 class ActivityRow(NamedTuple):
-    """The counts of ended attempts in a span that begins at `at`, counted by the worker `source`.
+    """Counts of ended attempts in the span that begins at `at`, counted by the worker `source`.
 
     With a `name` it covers one function and ten minutes. With an empty name it covers all functions and one minute, and
     has histograms of lateness and duration (`rules/jobs/histogram.py`) as JSON text.
@@ -31,7 +31,7 @@ class ActivityRow(NamedTuple):
 
 
 class PoolActivityRow(NamedTuple):
-    """Counts of a pool's ended attempts (its name without the app's) in ten minutes from `at` on; as `ActivityRow`.
+    """Counts of a pool's ended attempts in the ten minutes from `at` on; `pool` is the name inside the app.
 
     `late` covers the part of the ten minutes that the worker has counted so far.
     """
@@ -48,7 +48,7 @@ class PoolActivityRow(NamedTuple):
 
 
 class MinuteRow(NamedTuple):
-    """Counts of the minute from `at` on, or of one function or pool in ten minutes; as `ActivityRow`."""
+    """Counts of ended attempts in the minute from `at` on; for one function or pool, in ten minutes."""
 
     at: Instant
     ended: int
@@ -70,10 +70,10 @@ class FunctionActivity(NamedTuple):
 
 
 class Upcoming(NamedTuple):
-    """Upcoming starts: specs with the number of their schedules, the most frequent first, and jobs by span.
+    """Upcoming starts: specs with the number of their schedules, most frequent first, and the number of jobs by span.
 
-    Runs of workflows are not counted: their due time is not their start. `all_jobs` says whether all jobs that wait
-    until then were counted.
+    Runs of workflows are not counted: their due time is not their start. `all_jobs` is False if there were too many
+    jobs to count all.
     """
 
     specs: Sequence[tuple[str, int]]
@@ -103,7 +103,7 @@ class DueGroup(NamedTuple):
 
 
 class OverdueGroup(NamedTuple):
-    """Schedules of a tenant that no worker has evaluated at their next time: their number, and since when."""
+    """The number of a tenant's schedules that no worker has evaluated at their next time, and the earliest one."""
 
     tenant: TenantId
     schedules: int
@@ -156,7 +156,7 @@ class FailingSchedule(NamedTuple):
 
 
 class FailingFunction(NamedTuple):
-    """A function with failures that belong to no failing schedule: the number not retried, and the last one."""
+    """A function with failed jobs that are not runs of failing schedules: the number not retried, and the newest."""
 
     name: str
     jobs: int

@@ -184,7 +184,7 @@ UNFINISHED = frozenset({JobState.PENDING, JobState.IN_PROGRESS})
 
 
 class Stop(IntEnum):
-    """The request to a running action."""
+    """How a running action is asked to stop."""
 
     NONE = 0
     CANCEL = 1
@@ -375,7 +375,7 @@ class JobEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CanceledJob:
-    """The follow-ups of a canceled job; if it `still_runs`, they start when its function has ended."""
+    """A canceled job, and the data for its follow-ups. If it `still_runs`, they start when its function has ended."""
 
     on_complete: Stored[Completion] | None
     schedule: Stored[OccurrenceRef] | None = None
@@ -436,9 +436,11 @@ class ServedFunction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Serves:
-    """The jobs that a worker runs: of its functions, where they or the jobs are in one of `pools`; None is every pool.
+    """The jobs that a worker runs.
 
-    It runs the jobs of `apps` and those of no app. None means every app: the worker's release did not record it.
+    A job is served if the worker has its function, and the function or the job is in one of `pools`; None means every
+    pool. The worker runs jobs of `apps` and jobs of no app. None means every app: the worker's release did not record
+    it.
     """
 
     functions: tuple[ServedFunction, ...]
@@ -518,7 +520,10 @@ def try_of(claim: Claim) -> int:
 
 
 def lines_of(job: JobSummary) -> int | None:
-    """The attempt whose lines the log of a job shows: the last one; None for a run of a workflow means all."""
+    """The number of the attempt whose lines the log of a job shows: the last one.
+
+    None means the lines of all attempts, for a workflow run.
+    """
     return None if job.kind is FunctionKind.WORKFLOW else job.attempt
 
 

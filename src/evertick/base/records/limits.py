@@ -66,7 +66,7 @@ class TenantUsage:
 
 @dataclass(frozen=True, slots=True)
 class StartLimit:
-    """The limits of a tenant or pool for starting jobs, and the used part of its rate."""
+    """The state of a limit of a tenant or pool: how many jobs may run and start, and the used part of the rate."""
 
     running: int | None
     per_minute: int | None

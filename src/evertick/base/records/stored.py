@@ -48,7 +48,7 @@ class Codec(Generic[T]):
 
 
 class ByText:
-    """Compares by `text`: two are equal if their texts are."""
+    """Compares by `text`: two objects are equal if their texts are equal."""
 
     __slots__ = ()
     text: Any

@@ -23,7 +23,7 @@ ROW_BYTES: Final = 64
 
 
 class CallKind(StrEnum):
-    """The kinds of calls in the code of a workflow."""
+    """The kind of a call that the code of a workflow makes."""
 
     QUERY = "query"
     MUTATION = "mutation"
@@ -46,7 +46,7 @@ BACKGROUND: Final = frozenset({CallKind.ACTION, CallKind.JOB, CallKind.WORKFLOW}
 
 
 class RowKind(StrEnum):
-    """The kinds of events."""
+    """The kind of an event in the journal of a workflow's run."""
 
     START = "start"
     """The run began: the first row of each journal."""
@@ -69,12 +69,14 @@ DELIVERED: Final = frozenset({RowKind.START, RowKind.STEP, RowKind.END, RowKind.
 
 
 class Row(NamedTuple):
-    """One event. `seq` is the call's number, from 1; 0 for patch and cancel; for a start, the last one before it.
+    """One event of a run's journal.
 
-    `arguments` is the fingerprint of a call's arguments. `due_at` is when a call ends by itself; for a row that is
-    delivered, when the run was restarted after it. `attempt` is the claim of the run under which an action was begun.
-    `sender` is who sent the event with which a call has ended (`runs.Sender`, as text).
-    A named tuple: there are many of them.
+    `seq` is the number of the call, from 1; it is 0 for a patch and for cancel. For a start it is the number of the
+    last call before it. `arguments` is the fingerprint of the call's arguments. `due_at` is when a call ends by itself;
+    for a delivered row it is the time of a restart after it, if there was one. `attempt` is the claim of the run under
+    which an action was begun. `sender` is the sender of the event that ended the call, as the text of a `Sender`.
+
+    A named tuple, because there are many of them.
     """
 
     position: int
@@ -129,12 +131,12 @@ whose tenant has reached its limit of jobs: others may have ended.
 
 
 class RunRecord(NamedTuple):
-    """The data of a run that its job does not have. Both have the same id.
+    """The data of a workflow run that its job does not have. Both have the same id.
 
     `generation` counts how often it has continued as new; each generation has its own journal. `seed` is the source of
-    its random numbers and ids. `parent_seq` is the number of the call by which its parent, the parent of its job, waits
-    for it. `progress` is what its code last reported, `attributes` are those of the run, both as JSON text.
-    `restarted_from` is the run that it restarts or retries.
+    its random numbers and ids. `parent_seq` is the number of the call with which the parent run waits for it.
+    `progress` is what its code last reported, `attributes` are those of the run, both as JSON text. `restarted_from` is
+    the run that it restarts or retries.
     """
 
     id: JobId
@@ -170,7 +172,7 @@ class Sender(NamedTuple):
 
 
 class MessageKind(StrEnum):
-    """The kinds of messages."""
+    """The kind of a message to a run."""
 
     EVENT = "event"
     """An event that was sent; its value is the outcome's result."""
@@ -222,7 +224,7 @@ class Message(NamedTuple):
 
 
 class RunState(StrEnum):
-    """The state of a run for users."""
+    """The state of a workflow run, as shown to users."""
 
     PENDING = "pending"
     """It has not begun."""

@@ -14,7 +14,7 @@ _schedule = click.argument("sid", metavar="SCHEDULE")
 
 
 def _of_one(command: Command) -> Command:
-    """SCHEDULE, ID, `--db`, `--tenant`, `-o` and `--fields`, for commands about one backfill."""
+    """Add SCHEDULE, ID, `--db`, `--tenant`, `-o` and `--fields` to a command about one backfill."""
     command = data_options(row_options(command))
     return _schedule(click.argument("backfill_id", metavar="ID")(command))
 

@@ -28,7 +28,7 @@ class Choice(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class BackfillFlags:
-    """A backfill to plan and start; or, with `watched` or `canceled`, one that was started before."""
+    """A backfill to plan and start; with `watched` or `canceled`, the id of one that was started before."""
 
     start_time: str | None = flag(
         "--start-time", metavar="TIME", help="The first moment, such as 2022-05-01T00:00:00Z; included."
@@ -60,7 +60,7 @@ class BackfillFlags:
 
     @property
     def choice(self) -> Choice:
-        """How its times run, in the words of `schedules.backfill`."""
+        """The options that select times and say how they run, as keywords of `schedules.backfill`."""
         return {
             "overlap": self.overlap,
             "max_active": self.max_active,
@@ -69,7 +69,9 @@ class BackfillFlags:
         }
 
     def span(self, session: "Session", sid: str | None) -> tuple[datetime, datetime]:
-        """The first and the last moment, read on the clock of a schedule if one is given. Raises InvalidSpec."""
+        """The first and the last instant. A time without a zone is in the zone of the schedule `sid`, if that is given.
+        Raises InvalidSpec.
+        """
         start = session.moment(self.start_time or "", "--start-time", sid)
         if self.before is None:
             return start, session.moment(self.end_time or "", "--end-time", sid, "last")
@@ -103,7 +105,10 @@ SAFE: Final = "choose --overlap-policy BufferAll or AllowAll, or --max-active"
 def lossy_policy(
     session: Session, schedule_id: str, flags: BackfillFlags, *, given: Overlap | None = None
 ) -> str | None:
-    """The policy (the schedule's own unless `given`) under which times of a backfill get lost; None if all run."""
+    """The overlap policy under which some times of a backfill do not run: `given`, else the schedule's own.
+
+    None if all times run.
+    """
     if flags.max_active is not None:
         return None
     policy = given or session.schedules.get(schedule_id).policies.overlap
@@ -111,7 +116,10 @@ def lossy_policy(
 
 
 def notes_of_many(session: Session, schedule_ids: Iterable[str], flags: BackfillFlags) -> list[str]:
-    """What becomes of times of these schedules under their own policies, a line for each that loses some."""
+    """A note for each of the schedules' own overlap policies under which some times of the backfill do not run.
+
+    Empty if the caller has chosen a policy.
+    """
     if flags.overlap is not None:
         return []  # it was chosen
     found = Counter(lossy_policy(session, each, flags) for each in schedule_ids)

@@ -34,9 +34,9 @@ def backfill_all(
     out: OutputOptions,
     until_done: "Callable[[Session, BackfillView], BackfillView]",
 ) -> int:
-    """List what would run and start it, once that is confirmed; returns the exit code.
+    """List the planned backfills and start them after a confirmation; return the exit code.
 
-    With --wait, one after the other is watched `until_done`.
+    With --wait, each backfill is then watched by `until_done`, one after the other.
     """
     if sid is not None or flags.watched is not None or flags.canceled is not None:
         raise click.UsageError("--query chooses many schedules; leave out the id, --watch and --cancel")
@@ -87,7 +87,7 @@ def backfill_all(
 def _plans(
     session: Session, query: str, span: tuple[datetime, datetime], flags: BackfillFlags
 ) -> "list[PlannedBackfill]":
-    """The plans of the schedules that have times to run, and of those that cannot be planned."""
+    """The plans of the chosen schedules that have times to run, or that have a `problem`."""
     where = queried(query, session.now)
     found: list[PlannedBackfill] = []
     cursor: str | None = None

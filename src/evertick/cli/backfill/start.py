@@ -76,14 +76,14 @@ def backfill(sid: str | None, query: str | None, flags: BackfillFlags, db: str |
 
 
 def columns(out: OutputOptions) -> list[str]:
-    """The fields of a backfill that are written. Raises UsageError as `OutputOptions.columns`."""
+    """The fields of a backfill to write. Raises UsageError as `OutputOptions.columns`."""
     from evertick.api.schedules import BackfillView
 
     return out.columns(BackfillView.names(), SHOWN)
 
 
 def finished(session: Session, found: "BackfillView", chosen: Sequence[str], out: OutputOptions) -> int:
-    """Show how a backfill goes on until it is done; returns the exit code. Ctrl-C says how far it came."""
+    """Show the progress of a backfill until it is done; return the exit code. Ctrl-C reports the progress so far."""
     from evertick.cli.schedule.words import backfill_line
 
     try:
@@ -98,14 +98,14 @@ def finished(session: Session, found: "BackfillView", chosen: Sequence[str], out
 
 
 def written(found: "BackfillView", chosen: Sequence[str], out: OutputOptions) -> int:
-    """Write a backfill; returns the exit code."""
+    """Write a backfill; return the exit code."""
     row = found.to_json()
     out.write_one(row, {name: plain(value) for name, value in row.items()}, chosen)
     return Exit.OK
 
 
 def _confirm_future(session: Session, plan: "BackfillPlanView", *, yes: bool) -> None:
-    """Ask before times run that are still to come. Raises UsageError where no terminal can confirm it."""
+    """Ask for a confirmation if the plan has times in the future. Raises UsageError if no terminal can confirm it."""
     now = session.now
     count = sum(from_datetime(time.nominal) > now for time in plan.times)
     if not count or yes:
@@ -117,7 +117,7 @@ def _confirm_future(session: Session, plan: "BackfillPlanView", *, yes: bool) ->
 
 
 def _plan(session: Session, sid: str, flags: BackfillFlags) -> "BackfillPlanView":
-    """The plan, described on stderr."""
+    """Return the plan of a backfill, and describe it on stderr."""
     from evertick.cli.schedule.words import iso
 
     start, end = flags.span(session, sid)
@@ -137,7 +137,7 @@ def _plan(session: Session, sid: str, flags: BackfillFlags) -> "BackfillPlanView
 
 
 def _list_times(plan: "BackfillPlanView", out: OutputOptions) -> None:
-    """The times, each with whether it ran before."""
+    """List the times, each with a mark if it ran before."""
     from evertick.api.commands import PlannedTime
 
     chosen = out.columns(PlannedTime.names(), ("nominal",))
@@ -147,7 +147,7 @@ def _list_times(plan: "BackfillPlanView", out: OutputOptions) -> None:
 
 
 def _until_done(session: Session, found: "BackfillView") -> "BackfillView":
-    """The backfill when all its runs have ended; each step of progress is written to stderr."""
+    """Wait until all runs of a backfill have ended, and return it. The progress is written to stderr."""
     try:
         with ChangeWaiter(session.store) as news:
             return _watched(session, found, news)

@@ -44,7 +44,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A server: its address, whose data is meant unless a command says so, and the token."""
+    """A server: its address, the default tenant of commands, and the token."""
 
     url: str
     tenant: TenantId | None = None
@@ -52,7 +52,7 @@ class Server:
 
 
 def server_options(command: Command) -> Command:
-    """`--url`, `--token`, `--token-file` and `--profile`, which `chosen_server` reads."""
+    """Add `--url`, `--token`, `--token-file` and `--profile`, which `chosen_server` reads."""
     for name, metavar, text in reversed(_OPTIONS):
         option = click.option(name, metavar=metavar, expose_value=False, callback=_keep, help=text)
         command = option(command)
@@ -60,7 +60,7 @@ def server_options(command: Command) -> Command:
 
 
 def no_server_options(command: Command) -> Command:
-    """Refuses those options: for commands that work on a database alone."""
+    """Refuse the options of `server_options`: for commands that work only on a database."""
     for name, metavar, _ in reversed(_OPTIONS):
         option = click.option(name, metavar=metavar, expose_value=False, callback=_refuse, hidden=True)
         command = option(command)
@@ -86,13 +86,13 @@ def _refuse(context: click.Context, parameter: click.Parameter, value: str | Non
 
 
 def needs_database(context: click.Context, option: str) -> str:
-    """Says that a command does not work over HTTP."""
+    """The error message for a command that does not work over HTTP."""
     words = context.command_path.removeprefix("evertick ")
     return f"`{words}` needs the database and does not work over HTTP: leave out {option}, and name one with --db"
 
 
 def chosen_server(db: str | None = None) -> Server | None:
-    """The server that the command which runs was given; None if it works on a database.
+    """The server from the options of the current command; None if it works on a database.
 
     Raises Misuse for options that contradict each other, and for a profile or a token that cannot be read.
     """
@@ -117,7 +117,7 @@ def chosen_server(db: str | None = None) -> Server | None:
 
 
 def refuse_server(db: str | None) -> None:
-    """Raise Misuse if the command that runs was given a server: it needs the database."""
+    """Raise Misuse if the current command was given a server although it needs the database."""
     server = chosen_server(db)
     if server is not None:
         context = click.get_current_context()
@@ -128,11 +128,11 @@ def refuse_server(db: str | None) -> None:
 
 @contextmanager
 def open_client(server: Server, tenant: TenantId | None, **options: Any) -> Iterator["Client"]:
-    """A client of the server, for the data of `tenant`, else of the profile's, else of the token's.
+    """A client of the server, for the data of `tenant`, or else of the profile's tenant, or else of the token's.
 
-    `options` are others of `Client`.
+    `options` are further options of `Client`.
 
-    Raises Misuse if the library that it needs is not installed.
+    Raises Misuse if the HTTP library is not installed.
     """
     try:
         from evertick.client import Client
@@ -145,12 +145,12 @@ def open_client(server: Server, tenant: TenantId | None, **options: Any) -> Iter
 
 
 def _named(given: Mapping[str, str]) -> str:
-    """The first of the options that were given."""
+    """The first option that was given."""
     return next(name for name, _, _ in _OPTIONS if name[2:].replace("-", "_") in given)
 
 
 def checked_url(url: str, what: str) -> str:
-    """The address of a server. Raises Misuse if it is none, or has a password in it."""
+    """The address of a server. Raises Misuse if it is invalid or contains a password."""
     if not url.startswith(("http://", "https://")):
         raise Misuse(f"{what} takes the address of a server that begins with http:// or https://, not {url!r}")
     if "@" in url.partition("://")[2].partition("/")[0]:
@@ -164,13 +164,13 @@ def checked_url(url: str, what: str) -> str:
 
 
 def config_folder() -> Path:
-    """The folder `evertick` in the user's folder of configuration: XDG_CONFIG_HOME, or APPDATA on Windows."""
+    """The configuration folder of Evertick: below XDG_CONFIG_HOME, or APPDATA on Windows."""
     base = os.environ.get("APPDATA" if os.name == "nt" else "XDG_CONFIG_HOME")
     return (Path(base) if base else Path.home() / ".config") / "evertick"
 
 
 def profile_names() -> Iterable[str]:
-    """The profiles that there are. Raises Misuse if the file cannot be read."""
+    """The names of all profiles. Raises Misuse if the file cannot be read."""
     return _profiles(config_folder() / PROFILES_FILE)
 
 
@@ -207,7 +207,7 @@ def _profiles(file: Path) -> Mapping[str, Any]:
 
 
 def _token(given: Mapping[str, str], of_profile: Path | None) -> str | None:
-    """The token to send, if there is one. Raises Misuse for a file that others may read, or that holds none."""
+    """The token to send; None if there is none. Raises Misuse for a file that others may read, or that has no token."""
     if "token" in given:
         return _checked(given["token"], "--token")
     if "token_file" in given:
@@ -218,7 +218,7 @@ def _token(given: Mapping[str, str], of_profile: Path | None) -> str | None:
 
 
 def read_token(file: Path) -> str:
-    """The token that a file holds. Raises Misuse, also if others than its owner may read the file."""
+    """The token in a file. Raises Misuse if it has none, or if others than its owner may read the file."""
     try:
         with file.open("rb") as opened:
             mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
@@ -233,7 +233,7 @@ def read_token(file: Path) -> str:
 
 
 def _checked(text: str, what: str) -> str:
-    """A token without the white space around it. Raises Misuse, which does not quote it."""
+    """The token without surrounding white space. Raises Misuse, whose message does not contain the token."""
     token = text.strip()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise Misuse(f"{what} holds no token; one looks like evt_...")

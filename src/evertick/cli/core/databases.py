@@ -37,12 +37,12 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def db_option(command: Command) -> Command:
-    """`--db URL`, received as `db: str | None`, for commands that work on a database alone."""
+    """Add `--db URL`, received as `db: str | None`, for commands that work only on a database."""
     return _db_option(no_server_options(command))
 
 
 def source_options(command: Command) -> Command:
-    """`--db URL`, received as `db: str | None`, and in place of it the options that name a server."""
+    """Add `--db URL`, received as `db: str | None`, and as an alternative the options that name a server."""
     return _db_option(server_options(command))
 
 
@@ -57,7 +57,7 @@ def _db_option(command: Command) -> Command:
 
 
 def _made_absolute(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """The address with an absolute path: the app, when it is imported, may change the working directory."""
+    """Make a SQLite path absolute, because importing the app may change the working directory."""
     from evertick.store.sqlite.address import absolute
 
     not_empty(context, parameter, value)
@@ -65,32 +65,32 @@ def _made_absolute(context: click.Context, parameter: click.Parameter, value: st
 
 
 def tenant_option(command: Command) -> Command:
-    """`--tenant NAME`, which `chosen_tenant` returns."""
+    """Add `--tenant NAME`, which `chosen_tenant` returns."""
     return _tenant_option("Whose jobs and schedules; 'default' unless given.")(command)
 
 
 def tenants_option(command: Command) -> Command:
-    """`--tenant NAME`, which `named_tenant` returns, for commands that read all tenants without it."""
+    """Add `--tenant NAME`, which `named_tenant` returns. Without it the command reads all tenants."""
     return _tenant_option("Only this tenant; else all that have unfinished jobs or schedules.")(command)
 
 
 def token_tenant_option(command: Command) -> Command:
-    """`--tenant NAME`, which `named_tenant` returns, for commands about tokens."""
+    """Add `--tenant NAME`, which `named_tenant` returns, for commands about tokens."""
     return _tenant_option("The tenant that the token reaches alone; else a token may be of any, or of all.")(command)
 
 
 def data_options(command: Command) -> Command:
-    """`--db URL` or a server, and `--tenant NAME`, for commands that read one tenant's data."""
+    """Add `--db URL` or a server, and `--tenant NAME`, for commands that read one tenant's data."""
     return source_options(tenant_option(command))
 
 
 def chosen_tenant() -> TenantId:
-    """The tenant of the command that runs."""
+    """The tenant of the current command: the default tenant unless one was given."""
     return named_tenant() or DEFAULT_TENANT
 
 
 def named_tenant() -> TenantId | None:
-    """The tenant that the command which runs was given, if any."""
+    """The tenant that was given to the current command; None if none was given."""
     context = click.get_current_context(silent=True)
     return None if context is None else context.meta.get(TENANT_KEY)
 
@@ -105,7 +105,7 @@ def _keep_tenant(context: click.Context, parameter: click.Parameter, value: str 
 
 
 def database_url(db: str | None) -> str:
-    """The address to use. Raises Misuse if it cannot be found out, and says what to do."""
+    """The address of the database to use. Raises Misuse, with the fix, if there is none."""
     given = db or os.environ.get(DATABASE_URL_VARIABLE)
     if given:
         return given
@@ -124,9 +124,9 @@ def database_url(db: str | None) -> str:
 
 @contextmanager
 def open_database(db: str | None) -> Iterator["Store"]:
-    """The database, open, its schema checked. It must exist already.
+    """Open an existing database and check its schema.
 
-    Raises Misuse, also where a server was chosen, InvalidDatabaseUrl, DatabaseUnavailable or SchemaMismatch.
+    Raises Misuse (also if a server was chosen), InvalidDatabaseUrl, DatabaseUnavailable or SchemaMismatch.
     """
     refuse_server(db)
     # Imported here, since the drivers of databases load slowly and `--help` needs none.
@@ -143,9 +143,10 @@ def open_database(db: str | None) -> Iterator["Store"]:
 
 
 def require_file(url: str) -> None:
-    """Raise DatabaseUnavailable if `url` names a SQLite file that does not exist; opening would create it.
+    """Raise DatabaseUnavailable if `url` is a SQLite file that does not exist. Opening it would create an empty
+    database.
 
-    Only `dev` and `migrate` create one: a typing error in an address must not create an empty database.
+    Only `dev` and `migrate` create a file, so that a mistyped address does not.
     """
     file = sqlite_file(url)
     with contextlib.suppress(OSError):  # if this user may not read the folder, opening the file reports it
@@ -165,7 +166,7 @@ def sqlite_file(url: str) -> Path | None:
 
 
 def is_one_file(file: Path, other: Path) -> bool:
-    """Whether two paths lead to one file, which exists."""
+    """Whether two paths are the same existing file."""
     try:
         return file.samefile(other)
     except FileNotFoundError:
@@ -173,7 +174,7 @@ def is_one_file(file: Path, other: Path) -> bool:
 
 
 def shown_url(url: str) -> str:
-    """The address as it may be printed: a file by its path from here, a server without its password."""
+    """The address for output: a relative path for a file, no password for a server."""
     file = sqlite_file(url)
     if file is not None:
         with contextlib.suppress(OSError, ValueError):
@@ -199,14 +200,14 @@ def open_on(store: "Store", app: "App") -> None:
 
 
 def now_of(store: "Store") -> Instant:
-    """The present by the database's clock, which may be a simulation's."""
+    """The current time by the database's clock, which may be that of a simulation."""
     from evertick.app.database_clock import clock_of
 
     return clock_of(store).now()
 
 
 def actor() -> str:
-    """In whose name a command changes a database: `cli:ada`."""
+    """The name under which commands change a database: `cli:ada`."""
     try:
         return f"cli:{getpass.getuser()}"
     except (OSError, KeyError, ImportError):

@@ -29,9 +29,9 @@ Identity = tuple[int, int, int]
 
 @contextmanager
 def descriptors_kept(url: str, *needed: int) -> Iterator[Callable[[], None]]:
-    """End the process if one of the descriptors `needed`, or one of the open SQLite file at `url`, is closed meanwhile.
+    """Watch the descriptors `needed` and those of the open SQLite file at `url`, and end the process if one is closed.
 
-    Yields what ends the watch, for who is about to close them.
+    Yields a function that stops the watch. Call it before closing the descriptors on purpose.
     """
     kept = {fd: _identity(fd) for fd in needed} | _of_file(sqlite_file(url))
     stderr = fcntl.fcntl(2, fcntl.F_DUPFD_CLOEXEC, _HIGH)
@@ -70,7 +70,7 @@ def _end(stderr: int, lost: list[int]) -> None:
 
 
 def _identity(fd: int) -> Identity | None:
-    """What a descriptor is open on; None if it is closed."""
+    """The identity of the file that a descriptor refers to; None if it is closed."""
     try:
         found = os.fstat(fd)
     except OSError:
@@ -88,5 +88,5 @@ def _of_file(path: Path | None) -> dict[int, Identity | None]:
 
 
 def _of(found: os.stat_result) -> Identity:
-    """A file, without the rights on it, which may change."""
+    """The identity of a file, without its permissions, which may change."""
     return found.st_dev, found.st_ino, stat.S_IFMT(found.st_mode)

@@ -28,7 +28,7 @@ def set_up() -> None:
 
 
 def let_reconnect(app: "App") -> None:
-    """Let each action begin with connections of Django's that work, as a request does."""
+    """Let each action begin with usable Django connections, as a request does."""
     if is_named():
         from evertick.integrations.django.configuration import use_fresh_connections
 
@@ -36,5 +36,5 @@ def let_reconnect(app: "App") -> None:
 
 
 def is_named() -> bool:
-    """Whether the environment names Django's settings, and Django is there."""
+    """Whether the environment has the name of Django's settings, and Django is installed."""
     return bool(os.environ.get(VARIABLE)) and find_spec("django") is not None

@@ -33,19 +33,19 @@ class Exit(IntEnum):
 
 
 class AppImportFailed(EvertickError):
-    """The user's own code did not import; the message begins with the place, `app.py:31:`."""
+    """The user's own code could not be imported; the message begins with the place, `app.py:31:`."""
 
     code = "app_import_failed"
 
 
 class FunctionRaised(EvertickError):
-    """A function that was called from the command line raised."""
+    """A function that was called from the command line has raised an error."""
 
     code = "function_raised"
 
 
 def exit_code_of(error: EvertickError) -> Exit:
-    """The exit code for a branch of the tree of errors."""
+    """The exit code for an error, by its branch of the error tree."""
     for branch, code in (
         (Misuse, Exit.USAGE),
         (NotFound, Exit.NOT_FOUND),
@@ -62,7 +62,7 @@ LAST_THREADS_S: Final = 0.2
 
 
 def end(code: int) -> int:
-    """Return `code`, or end the process with it where threads still run."""
+    """Return `code`, or end the process with it if other threads still run."""
     deadline = time.monotonic() + LAST_THREADS_S
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
@@ -75,7 +75,7 @@ def end(code: int) -> int:
 
 
 def ending(code: int) -> str:
-    """How a process ended, in words."""
+    """A phrase for how a process ended."""
     if code >= 0:
         return f"ended with code {code}"
     try:

@@ -27,10 +27,10 @@ _OPTION: Final = "option"
 
 
 class Number(click.FloatRange):
-    """A finite number in a range. The range alone accepts `nan`, and `inf` if it has no end."""
+    """A finite number in a range. The range type of click accepts `nan`, and `inf` if the range has no end."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number. Fails for text that is none."""
+        """Convert the text to a number. Fails for any other text."""
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a number.", param, ctx)
@@ -38,29 +38,30 @@ class Number(click.FloatRange):
 
 
 def not_empty(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """A callback of options that refuses an empty text: most likely an unset variable of the shell."""
+    """An option callback that refuses an empty text, which is most likely an unset variable of the shell."""
     if value == "":
         raise click.BadParameter(f"it is empty; give a {parameter.make_metavar(context)}, or leave the option out")
     return value
 
 
 def flag(*names: str, default: Any = None, **settings: Any) -> Any:
-    """A field that the option `names` sets; `settings` are those of `click.option`."""
+    """A dataclass field that is set by an option with these `names`; `settings` are those of `click.option`."""
     return field(default=default, metadata={_OPTION: (names, settings)})
 
 
 def shared(option: Callable[[Any], Any], *, default: Any = None) -> Any:
-    """A field that an option sets which several commands share."""
+    """A dataclass field that is set by an option which several commands share."""
     return field(default=default, metadata={_OPTION: option})
 
 
 def flags(
     record: type[Any], name: str, *, only: tuple[str, ...] = (), changed: Mapping[str, Mapping[str, Any]] | None = None
 ) -> Decorator[Any]:
-    """A decorator that gives a command the flags of a dataclass, received as the argument `name`.
+    """A decorator that adds an option for each field of a dataclass; the command gets the object as the argument
+    `name`.
 
-    `only` are the fields that get an option, all unless given; the others keep their defaults. `changed` are other
-    settings of single options, by field.
+    `only` are the fields that get an option; empty means all. The others keep their defaults. `changed` overrides
+    settings of the options, by field.
     """
     known = [each for each in fields(record) if each.metadata and (not only or each.name in only)]
 
@@ -88,7 +89,7 @@ def _option(each: Field[Any], changed: Mapping[str, Any]) -> Callable[[Any], Any
 
 
 def _usual(each: Field[Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """What the field's type and default say about its option."""
+    """The settings of an option that follow from the field's type and default."""
     if each.type is bool and not any("/" in name for name in names):
         return {"is_flag": True, "default": each.default}
     if each.default == ():

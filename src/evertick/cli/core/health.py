@@ -32,7 +32,7 @@ Check = Callable[[], str | None]
 
 
 class HealthServer:
-    """Serves the pages from threads of its own until `close`; `metrics` makes the text of `/metrics`.
+    """Serves the pages in threads until `close`; `metrics` returns the text of `/metrics`.
 
     Raises Misuse if the address cannot be used.
     """
@@ -69,7 +69,7 @@ class HealthServer:
                 self.wfile.write(body)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Probes come every few seconds; they are not logged."""
+                """Do nothing: probes come every few seconds and are not logged."""
 
         try:
             self._server = ThreadingHTTPServer((host, port), Handler)
@@ -86,7 +86,7 @@ class HealthServer:
 
 
 class WorkerHealth:
-    """The state of one worker as seen from other threads. Make it in the thread of the worker's event loop."""
+    """The state of one worker, for other threads. Create it in the thread of the worker's event loop."""
 
     def __init__(self, stopper: Stopper, store: Store) -> None:
         self._loop = asyncio.get_running_loop()
@@ -95,7 +95,7 @@ class WorkerHealth:
         self._reading = threading.Lock()
 
     def live(self) -> str | None:
-        """Why the process should be restarted."""
+        """The reason why the process should be restarted; None if it is healthy."""
         turned = threading.Event()
         try:
             self._loop.call_soon_threadsafe(turned.set)
@@ -107,7 +107,7 @@ class WorkerHealth:
         return reason if holder is None else f"{reason}; it is held by the {holder}"
 
     def ready(self) -> str | None:
-        """Why the worker takes no jobs."""
+        """The reason why the worker takes no jobs; None if it takes jobs."""
         if self._stopper.asked:
             return "the worker is stopping"
         worker_id = self._stopper.worker_id

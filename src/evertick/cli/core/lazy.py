@@ -17,25 +17,25 @@ from evertick.cli.core.completing.parameters import with_completion
 
 @dataclass(frozen=True, slots=True)
 class Lazy:
-    """Where a command lives (`module:attribute`), and what it does in a few words."""
+    """The place of a command (`module:attribute`), and its short help."""
 
     home: str
     words: str
 
 
 class LazyGroup(click.Group):
-    """A group over a table of `Lazy` commands."""
+    """A group whose commands are imported when needed, from a table of `Lazy`."""
 
     def __init__(self, *args: Any, table: Mapping[str, Lazy] | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
         self.table = dict(table or {})
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the table's order, which is the order one needs them in."""
+        """The names in the table's order, which is the order in which users need them."""
         return [*self.table, *(name for name, command in self.commands.items() if not command.hidden)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, imported now."""
+        """Import and return the command of this name; None if there is none."""
         lazy = self.table.get(cmd_name)
         if lazy is None:
             found = super().get_command(ctx, cmd_name)
@@ -48,7 +48,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first word names. Raises click.UsageError with names that are like one there is not."""
+        """The command named by the first word. Raises click.UsageError, with similar names, if there is none."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -60,7 +60,7 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"No such command {args[0]!r}; did you mean {' or '.join(near)}?", ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands in `--help`, without importing them."""
+        """Write the list of commands for `--help`, without importing them."""
         rows = [(name, lazy.words) for name, lazy in self.table.items()]
         rows += [
             (name, command.get_short_help_str(limit=100).rstrip("."))

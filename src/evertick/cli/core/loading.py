@@ -36,14 +36,14 @@ _OURS: Final = Path(__file__).resolve().parents[2]
 
 
 class AppNotFound(Misuse):
-    """The command line does not name an app."""
+    """There is no app at the place that the command line names."""
 
     code = "app_not_found"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where an app is: the module `module`, found below `root`; the variable that holds it, if it was named."""
+    """The place of an app: the module `module` below the folder `root`, and the variable if it was given."""
 
     text: str
     root: Path
@@ -53,7 +53,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedApp:
-    """An imported app, checked: every function of it can work."""
+    """An imported app whose functions were all checked."""
 
     target: Target
     app: "App"
@@ -85,7 +85,7 @@ def _parsed(text: str) -> Target:
 def load_app(target: Target) -> LoadedApp:
     """Import the app and check all of its functions.
 
-    Raises AppImportFailed, with the place, if the user's code fails; AppNotFound if it holds no app or several.
+    Raises AppImportFailed, with the place, if the user's code fails; AppNotFound if the module has no app or several.
     """
     module = _import(target)
     app = _app_in(module, target)
@@ -101,9 +101,9 @@ def load_app(target: Target) -> LoadedApp:
 
 
 def local_files(error: BaseException | None = None) -> dict[str, int]:
-    """The files of every imported module that is the user's own, with the time of their last change (ns).
+    """The files of the imported modules that are the user's own, with their modification times in nanoseconds.
 
-    A module whose import failed is not among the imported ones; it is found by way of `error`.
+    A module whose import failed is not registered; its file is found through the traceback of `error`.
     """
     names = {getattr(module, "__file__", None) for module in tuple(sys.modules.values())}
     if error is not None:
@@ -118,7 +118,7 @@ def local_files(error: BaseException | None = None) -> dict[str, int]:
 
 
 def is_users(file: str) -> bool:
-    """Whether a file is neither Python's, nor an installed library's, nor ours."""
+    """Whether a file belongs to the user: not to Python, an installed library or Evertick."""
     above = Path(file).resolve().parents
     return _OURS not in above and not any(
         folder in _LIBRARIES or folder.name in ("site-packages", "dist-packages") for folder in above
@@ -126,7 +126,7 @@ def is_users(file: str) -> bool:
 
 
 def place_of(error: BaseException) -> str | None:
-    """Where in the user's code an error came from, `app.py:31`; None if nowhere in it."""
+    """The place in the user's code where an error was raised, `app.py:31`; None if it was raised elsewhere."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{shown_path(error.filename)}:{error.lineno}"
     place = None
@@ -138,7 +138,7 @@ def place_of(error: BaseException) -> str | None:
 
 
 def shown_path(file: str) -> str:
-    """A path as short as it can be said from here."""
+    """The shorter form of a path: relative to the working directory, or absolute."""
     try:
         return str(Path(file).resolve().relative_to(Path.cwd()))
     except ValueError:
@@ -212,7 +212,7 @@ def _app_in(module: ModuleType, target: Target) -> "App":
 
 
 def _nearby(path: Path) -> str:
-    """What is in the folder instead; of files that make an App, the one to name."""
+    """A hint with what the folder contains instead; if files create an App, with the one to name."""
     folder = path.parent
     files = sorted(file for file in folder.glob("*.py") if file.is_file()) if folder.is_dir() else []
     apps = [file.name for file in files if _makes_an_app(file)]

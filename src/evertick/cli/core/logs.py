@@ -13,7 +13,7 @@ _logger: Final = logging.getLogger("evertick.cli")
 
 
 def set_up(form: str, level: str) -> None:
-    """Send all logs of this process to stderr, as `text` or `json`, with the job that writes each of them."""
+    """Send all logs of this process to stderr, as `text` or `json`. Each record has the id of the job that wrote it."""
     from evertick.integrations.logs import JobFilter, JsonFormatter
 
     handler = logging.StreamHandler(sys.stderr)
@@ -24,10 +24,10 @@ def set_up(form: str, level: str) -> None:
 
 
 def run_logged(what: str, run: Callable[[], int], form: str) -> int:
-    """What `run` returns, the exit code of a process that runs for long.
+    """Run a long-running process and return its exit code.
 
-    An error that ends it is a line of the log where logs are JSON, which a collector reads; as text it is raised, as
-    that of every command.
+    An error that ends it is logged if logs are JSON, so that a collector gets it. As text it is raised, as in every
+    command.
     """
     try:
         return run()
@@ -42,7 +42,7 @@ def run_logged(what: str, run: Callable[[], int], form: str) -> int:
 
 
 class TextFormatter(logging.Formatter):
-    """`time level logger: message key=value`, with tracebacks below."""
+    """Writes `time level logger: message key=value`, with tracebacks below."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as a line."""

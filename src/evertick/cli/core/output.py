@@ -32,7 +32,7 @@ Words = Callable[[V, MomentWriter], Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """How a command writes its data: `-o`, and where the command has them `--fields` and `--time`."""
+    """The output options of a command: `-o`, and `--fields` and `--time` if the command has them."""
 
     time_style: str | None = flag(
         "--time", type=click.Choice(("relative", "iso", "local")),
@@ -45,28 +45,28 @@ class OutputOptions:
 
     @property
     def is_data(self) -> bool:
-        """Whether a program reads it."""
+        """Whether the output is for programs."""
         return self.output in ("json", "jsonl")
 
     @property
     def is_none(self) -> bool:
-        """Whether nothing is to be written."""
+        """Whether nothing is written."""
         return self.output == "none"
 
     @property
     def is_table(self) -> bool:
-        """Whether columns are aligned."""
+        """Whether the output is a table with aligned columns."""
         return self.output == "table" or (self.output is None and on_terminal())
 
     @property
     def tells_of_nothing(self) -> bool:
-        """Whether an empty list is mentioned."""
+        """Whether the output is for people, so that an empty list is mentioned."""
         return self.output in (None, "table")
 
     def columns(self, known: Sequence[str], default: Sequence[str]) -> list[str]:
-        """The fields to write: those given, else all for programs and `default` for people.
+        """The fields to write: the given ones, or else all for programs and `default` for people.
 
-        Raises UsageError, with the valid names, for one that does not exist.
+        Raises UsageError, with the valid names, for an unknown field.
         """
         if self.fields is None:
             return list(known if self.is_data else default)
@@ -77,7 +77,7 @@ class OutputOptions:
         return fields
 
     def moments(self, now: Instant) -> MomentWriter:
-        """Writes moments for people: as `--time` says, else relative in a table and exact in a pipe."""
+        """A function that writes times for people: as `--time` says, else relative in a table and exact in a pipe."""
         style = self.time_style or ("relative" if self.is_table else "iso")
 
         def write(moment: datetime | None) -> str:
@@ -95,17 +95,17 @@ class OutputOptions:
         click.echo(json_text(value, indent=2 if self.output == "json" else None))
 
     def write_view(self, view: "Schema") -> None:
-        """Write the result of a change, for programs; people get a sentence."""
+        """Write the result of a change for programs. People get a sentence from `say` instead."""
         if self.is_data:
             self.write_json(view.to_json())
 
     def say(self, words: str) -> None:
-        """Tell people what a change has led to, on stdout, where `write_view` tells programs."""
+        """Write a sentence about the result of a change to stdout, for people. Programs get it from `write_view`."""
         if not self.is_data and not self.is_none:
             click.echo(words)
 
     def write_views(self, views: "Sequence[Schema]") -> None:
-        """As `write_view`, of several."""
+        """As `write_view`, for several results."""
         if self.output == "json":
             self.write_json([view.to_json() for view in views])
         elif self.output == "jsonl":
@@ -149,16 +149,18 @@ class OutputOptions:
     def show_views(
         self, views: "Sequence[V]", now: Instant, fields: Sequence[str], words: "Words[V] | None" = None
     ) -> None:
-        """Write views as rows; `words` says one as text."""
+        """Write views as rows; `words` converts a view to text fields."""
         moment, said = self.moments(now), words or words_of
         self.write_rows([each.to_json() for each in views], [said(each, moment) for each in views], fields)
 
     def show_view(self, view: "V", now: Instant, fields: Sequence[str], words: "Words[V] | None" = None) -> None:
-        """Write one view; `words` says it as text."""
+        """Write one view; `words` converts it to text fields."""
         self.write_one(view.to_json(), (words or words_of)(view, self.moments(now)), fields)
 
     def show_whole(self, view: "V", now: Instant, fields: Sequence[str], words: "Words[V]") -> None:
-        """Write a view that may have failed: its moments both ways in a table, and for people where it was raised."""
+        """Write one view completely. A table has each time both exact and relative; people also get the traceback of an
+        error.
+        """
         relative, exact = self.moments(now), OutputOptions(time_style="iso").moments(now)
 
         def moment(at: datetime | None) -> str:
@@ -182,7 +184,7 @@ time_row_options: Final = flags(OutputOptions, "out")
 
 
 def words_of(view: "Schema", moment: MomentWriter, *, exact: Sequence[str] = ()) -> dict[str, str]:
-    """The fields of a view as text; moments as `moment` writes them, but those named in `exact` in UTC."""
+    """The fields of a view as text. Times are written by `moment`, except the fields in `exact`, which are in UTC."""
     row = view.to_json()
     fields = {str(field.serialization_alias or name): name for name, field in type(view).model_fields.items()}
     values = {name: getattr(view, fields[name]) for name in row if name in fields and name not in exact}
@@ -191,7 +193,7 @@ def words_of(view: "Schema", moment: MomentWriter, *, exact: Sequence[str] = ())
 
 
 def plain(value: Any) -> str:
-    """A value as text in a cell; nothing where there is nothing."""
+    """A value as the text of a cell; empty for no value."""
     if value is None or value in ({}, []):
         return ""
     return value if isinstance(value, str) else json_text(value)
@@ -203,14 +205,14 @@ def on_terminal() -> bool:
 
 
 def colorful() -> bool:
-    """Whether standard output may have colors: on a terminal, unless NO_COLOR is set; with FORCE_COLOR anywhere."""
+    """Whether standard output may have colors: on a terminal unless NO_COLOR is set, and always with FORCE_COLOR."""
     if "NO_COLOR" in os.environ:
         return False
     return "FORCE_COLOR" in os.environ or on_terminal()
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a standard stream is a terminal; None is a stream that was closed before the start."""
+    """Whether a standard stream is a terminal. The stream is None if it was closed before the start."""
     return stream is not None and stream.isatty()
 
 
@@ -228,7 +230,7 @@ ON: Final = "FORCE_COLOR"
 
 
 def choose_color(context: click.Context, parameter: click.Parameter, value: str) -> None:
-    """Obey `--color` until the command has ended, by the variables that child processes, such as those of dev, see."""
+    """Apply `--color` until the command ends. It sets environment variables, so that child processes apply it too."""
     if value == "auto" or context.resilient_parsing:
         return
     before = {name: os.environ.pop(name, None) for name in (OFF, ON)}

@@ -22,9 +22,9 @@ CLEAR_LINE: Final = "\r\x1b[K"
 
 
 class Line:
-    """A line on a terminal that is rewritten again and again, and is removed at the end of its block.
+    """A line on the terminal that is rewritten, and removed at the end of the `with` block.
 
-    Where standard error is no terminal, nothing is written.
+    If standard error is not a terminal, nothing is written.
     """
 
     def __init__(self) -> None:
@@ -37,25 +37,25 @@ class Line:
         self.wipe()
 
     def show(self, text: str) -> None:
-        """Write a text in place of the one before."""
+        """Replace the text of the line."""
         if self._is_shown:
             click.echo(f"{CLEAR_LINE}{text}", nl=False, err=True)
 
     def wipe(self) -> None:
-        """Leave the line empty, for what is to stand there."""
+        """Clear the line, so that other output can use its place."""
         self.show("")
 
     def over(self, things: Sequence[T], done: str) -> Iterator[T]:
-        """The things one by one, saying how many are done: "12 of 500 schedules are done"."""
+        """Iterate over the things, and show how many are done: "12 of 500 schedules are done"."""
         for number, thing in enumerate(things, 1):
             yield thing
             self.show(f"{number:,} of {len(things):,} {done}")
 
 
 def confirm_count(what: str, count: int) -> None:
-    """Let a person type how many things `what` changes, such as "retry 4 jobs".
+    """Let a person confirm a change by typing the number of changed things. `what` is such as "retry 4 jobs".
 
-    Raises UsageError where no terminal can confirm it, Abort.
+    Raises UsageError if no terminal can confirm it, Abort if the number is wrong.
     """
     if not is_terminal(sys.stdin):
         raise click.UsageError(f"this would {what}; give --yes where no terminal can confirm it")
@@ -65,9 +65,9 @@ def confirm_count(what: str, count: int) -> None:
 
 @contextmanager
 def counting(done: str, store: "Store | None") -> Iterator[Callable[[int], None]]:
-    """Gives what is to be called with each count so far. `done` says what they are, such as "jobs are canceled".
+    """Yield a function that shows the count so far. `done` describes the counted things, such as "jobs are canceled".
 
-    Without a store it is a server that works, which ends what it has begun.
+    After Ctrl-C it writes how many are done. `store` is None if a server does the work: it completes its last request.
     """
     line, so_far = Line(), 0
 

@@ -13,7 +13,7 @@ reason_option: Final = click.option(
 
 
 def asked_for(reason: str | None) -> str:
-    """The reason; asked for at a terminal if it was not given."""
+    """The given reason. If none was given, ask for one at a terminal."""
     if reason is None and is_terminal(sys.stdin):
         answer: str = click.prompt("Why", default="", show_default=False, err=True)
         return answer

@@ -10,7 +10,7 @@ rename_option: Final = click.option(
 
 
 def names_of(renames: tuple[str, ...]) -> dict[str, str]:
-    """The old names with the new ones. Raises UsageError."""
+    """A mapping of old names to new names. Raises UsageError."""
     return dict(_pair(text) for text in renames)
 
 

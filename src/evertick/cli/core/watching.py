@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 class ChangeWaiter:
-    """Notifications of a store, and Ctrl-C, while the `with` block lasts. Without a store nothing notifies.
+    """Waits for notifications of a store, and for Ctrl-C, inside a `with` block. Without a store only time ends a wait.
 
-    With `follows` the command has nothing to do but to write to standard output.
+    `follows`: the command only writes to standard output, so it ends when the reader of that has ended.
     """
 
     def __init__(self, store: "Store | None", *, follows: bool = False) -> None:
@@ -63,10 +63,10 @@ class ChangeWaiter:
             signal.signal(signal.SIGINT, self._former_handler)
 
     def wait(self, seconds: float) -> None:
-        """Return at a hint that came since the last time, or after so many seconds.
+        """Return after a notification since the last call, or after so many seconds.
 
-        Raises KeyboardInterrupt if Ctrl-C was pressed since the block was entered, and BrokenPipeError where the
-        command follows and the reader of standard output has ended.
+        Raises KeyboardInterrupt if Ctrl-C was pressed since the start of the block, and BrokenPipeError if the command
+        `follows` and the reader of standard output has ended.
         """
         try:
             self._hints.get(timeout=seconds)
@@ -108,7 +108,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def watch_option(command: Command) -> Command:
-    """`--watch`, which `refreshed` obeys."""
+    """Add `--watch`, which `refreshed` reads."""
     return click.option(
         "--watch", is_flag=True, expose_value=False, callback=_keep,
         help="Write the list again when something has changed, until Ctrl-C.",
@@ -120,11 +120,11 @@ def _keep(context: click.Context, parameter: click.Parameter, value: bool) -> No
 
 
 def refreshed(store: "Store | None", out: OutputOptions, write: Callable[[], int | None]) -> int:
-    """Write once; with `--watch`, again and again, without a store every second. Returns the exit code.
+    """Call `write` once; with `--watch`, after each change, or every second without a store. Return the exit code.
 
-    `write` may return one, which is that of what it has found.
+    The exit code is what `write` returns; None means 0.
 
-    Raises UsageError for `--watch` with a form for programs.
+    Raises UsageError for `--watch` with a format for programs.
     """
     if not click.get_current_context().meta.get(_KEY):
         return write() or Exit.OK
@@ -147,7 +147,7 @@ def _rewrite(write: Callable[[], int | None]) -> None:
 
 
 def _written_if_other() -> Callable[[Callable[[], int | None]], None]:
-    """For files and pipes: writes what differs from what it wrote last, and an empty line after it."""
+    """A function for files and pipes that writes output only if it differs from the last one, and an empty line."""
     last: tuple[str, str] | None = None
 
     def show(write: Callable[[], int | None]) -> None:

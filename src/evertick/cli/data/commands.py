@@ -45,7 +45,7 @@ def list_tables(db: str | None, out: OutputOptions) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Which documents of a table are meant."""
+    """The options for a page of a table's documents."""
 
     where: tuple[str, ...] = flag(
         "--where", metavar="FIELD=VALUE", default=(),

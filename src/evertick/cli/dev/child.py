@@ -62,7 +62,7 @@ CRONS_MAX: Final = 100
 def introduce(
     app: App, store: Store, simulation: Simulation | None, *, created: bool, dashboard: str | None = None
 ) -> None:
-    """Say what runs, how to call it, and where its `dashboard` is."""
+    """Print what runs, how to call it, and the address of its `dashboard`."""
     new = " (new)" if created else ""
     lines = [f"  evertick {__version__}   app {printable(app.name)}   database {printable(shown_url(store.url))}{new}"]
     if simulation is not None:
@@ -97,7 +97,7 @@ def _function_lines(app: App) -> list[str]:
 
 
 def _cron_lines(app: App) -> list[str]:
-    """Every cron with its sentence and its next time; and how many other schedules there are."""
+    """A line for each cron with its description and next time, and one with the number of other schedules."""
     schedules, now = app.schedules, app.environment.clock.now()
     page = schedules.list(kind="cron", limit=CRONS_MAX)
     names = max((len(cron.id) for cron in page.schedules), default=0)
@@ -133,7 +133,9 @@ GONE_S = 1.0
 
 
 class Orders(threading.Thread):
-    """Reads the parent's orders in a thread of its own: the user's code may block every other when the parent dies."""
+    """Reads the parent's orders in a separate thread, because the user's code may block all others when the parent
+    dies.
+    """
 
     def __init__(self, pipe: TextIO, requests: StopRequests) -> None:
         super().__init__(name="evertick-dev-orders", daemon=True)
@@ -142,11 +144,11 @@ class Orders(threading.Thread):
         self._reasons: SimpleQueue[dict[str, Any]] = SimpleQueue()
 
     def reason(self) -> dict[str, Any]:
-        """Wait for the order to run; returns why."""
+        """Wait for the order to run; return the parent's message with the reason."""
         return self._reasons.get()
 
     def run(self) -> None:
-        """Read until the parent is gone, then end this process."""
+        """Read orders until the parent has ended, then end this process."""
         for line in self._pipe:
             order = json.loads(line)
             if "run" in order:
@@ -172,12 +174,12 @@ class Pipes:
     reports: TextIO
 
     def report(self, what: str, value: Any) -> None:
-        """Tell the parent something."""
+        """Send a report to the parent."""
         self.reports.write(json.dumps({what: value}) + "\n")
         self.reports.flush()
 
     def fail(self, error: EvertickError) -> int:
-        """Report an error to the parent; returns the exit code."""
+        """Report an error to the parent; return the exit code."""
         code = exit_code_of(error)
         files = local_files(error.__cause__)
         self.report("failed", {"error": one_line(str(error)), "code": code, "files": files})
@@ -185,7 +187,7 @@ class Pipes:
 
 
 def main(arguments: str) -> int:
-    """Run as the child that `arguments` (JSON) describes; returns the exit code."""
+    """Run as the child process that `arguments` (JSON) describes; return the exit code."""
     asked = json.loads(arguments)
     data_folder = DATA_FOLDER.absolute()  # before the user's code may change the working directory
     stopper = Stopper()
@@ -284,7 +286,7 @@ def _lock(store: Store) -> None:
 
 
 def _ignore_in_git(store: Store) -> None:
-    """Keep the database in `.evertick` out of the user's commits."""
+    """Exclude the database in `.evertick` from the user's commits."""
     file = sqlite_file(store.url)
     if file is not None and file.parent.name == DATA_FOLDER.name and not file.with_name(".gitignore").exists():
         file.with_name(".gitignore").write_text("*\n")

@@ -26,14 +26,14 @@ SPEED_MAX: Final = 3_600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the command line asks for: from when on, and how fast."""
+    """The simulation that the command line requests: its start time, and its speed."""
 
     start: Instant | None
     speed: float
 
     @classmethod
     def of(cls, at: str | None, speed: float | None) -> "Asked | None":
-        """From the flags; None where neither is given. Raises InvalidSpec for a time without a zone."""
+        """The request in the flags; None if neither is given. Raises InvalidSpec for a time without a zone."""
         from evertick.recurrence.parse.moments import parse_instant
 
         if at is None and speed is None:
@@ -42,21 +42,22 @@ class Asked:
         return cls(start=start, speed=1.0 if speed is None else speed)
 
     def to_json(self) -> dict[str, Any]:
-        """For the child process."""
+        """The request as JSON, for the child process."""
         return {"start": self.start, "speed": self.speed}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any] | None) -> "Asked | None":
-        """From the parent process."""
+        """The request that `to_json` wrote, in the child process."""
         return None if values is None else cls(start=values["start"], speed=values["speed"])
 
 
 def database_for(asked: Asked | None, own: str, given: str | None, usual: str, *, first: bool) -> str:
-    """The database to run on: `given` by --db, else `own`, that of simulations, else the `usual` one.
+    """The database to run on. Without a simulation: `given` by --db, or else the app's `usual` one.
 
-    At the first start a simulation begins: its default database is emptied, and its clock stands at the start until
-    `continued`. Raises Misuse for a database that must not
-    be simulated on, DatabaseLocked if another engine runs on it.
+    With a simulation: `given`, or else `own`, the default database of simulations. If `first`, the simulation begins:
+    the default database is emptied, and the clock stands at the start until `continued`.
+
+    Raises Misuse for a database that must not be simulated on, DatabaseLocked if another engine runs on it.
     """
     from evertick.app.database_clock import Simulation, clock_path, simulation_of, write_simulation
     from evertick.store.sqlite.address import make_folder_of
@@ -81,7 +82,7 @@ def database_for(asked: Asked | None, own: str, given: str | None, usual: str, *
 
 
 def continued(url: str) -> "Simulation | None":
-    """The simulation of a database, running: one that stopped goes on where it stood. None for a real database."""
+    """Start the clock of a database's simulation where it stopped; return the simulation, None for a real database."""
     from evertick.app.database_clock import simulation_of, write_simulation
 
     simulation = simulation_of(url)
@@ -93,7 +94,7 @@ def continued(url: str) -> "Simulation | None":
 
 
 def stop(url: str) -> None:
-    """Let the clock of a simulation stand still; nothing for a real database."""
+    """Stop the clock of a simulation; do nothing for a real database."""
     from evertick.app.database_clock import simulation_of, write_simulation
 
     simulation = simulation_of(url)
@@ -102,7 +103,7 @@ def stop(url: str) -> None:
 
 
 def emptied(url: str, file: Path) -> None:
-    """Remove the simulation of last time, unless it is still running."""
+    """Delete the database of the last simulation, unless that is still running."""
     from evertick.app.database_clock import remove_simulation
     from evertick.store.open import open_settled
 

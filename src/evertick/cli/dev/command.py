@@ -77,7 +77,7 @@ class Child:
         return cls(process, orders_in, reports)
 
     async def last_words(self) -> str:
-        """Why it ended, if it could say so. A process that it left behind may keep the pipe open."""
+        """The reason why the child ended, if it reported one. A process that it started may keep the pipe open."""
         try:
             async with asyncio.timeout(LAST_WORDS_S):
                 line = await self._reports.readline()
@@ -86,7 +86,7 @@ class Child:
         return f": {json.loads(line)['failed']['error']}" if line.startswith(b'{"failed"') else ""
 
     async def report(self) -> dict[str, Any]:
-        """The next report. A child that ends without one is a failure."""
+        """Read the next report. A child that ends without one has failed."""
         line = await self._reports.readline()
         if not line:
             code = await self._process.wait()
@@ -101,7 +101,7 @@ class Child:
         return answer
 
     def replaced(self, what: str, began: float) -> dict[str, Any]:
-        """Why the child that takes this one's place is to run: it tells what is different now."""
+        """The first message for the child that replaces this one. It uses it to print what has changed."""
         before = {"functions": self.functions, "database": self.database, "port": self.port}
         return {"first": False, "what": what, "began": began, **before}
 
@@ -111,11 +111,11 @@ class Child:
             os.write(self._orders, (json.dumps({what: value}) + "\n").encode())
 
     async def ended(self) -> int:
-        """Wait for its end; returns the exit code, negative for a signal."""
+        """Wait for the child's end; return the exit code, negative for a signal."""
         return await self._process.wait()
 
     def kill(self) -> None:
-        """End it now, if it has not ended, and close the pipe."""
+        """End the child now, unless it has ended, and close the pipe."""
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
@@ -143,7 +143,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class DevFlags:
-    """How an app runs on this machine."""
+    """The options for running an app on this machine."""
 
     drain: float = flag(
         "--drain", type=Number(0), default=DRAIN_DEFAULT_S, show_default=True, metavar="SECONDS",
@@ -197,7 +197,7 @@ def dev(file: str, db: str | None, flags: DevFlags) -> int:
 
 
 class Supervisor:
-    """Starts, replaces and ends children."""
+    """Starts, replaces and ends child processes."""
 
     def __init__(self, asked: Mapping[str, Any], *, watch: bool, port: int | None) -> None:
         self._asked = asked
@@ -216,7 +216,7 @@ class Supervisor:
         self._restart_s = RESTART_FIRST_S
 
     async def run(self) -> int:
-        """Go on until stopped; returns the exit code."""
+        """Run until stopped; return the exit code."""
         from evertick.engine.runtime.stop_requests import on_stop_signals
 
         on_stop_signals(self._asked_to_stop)
@@ -251,7 +251,7 @@ class Supervisor:
             self._stop_now.set()
 
     async def _start(self, reason: dict[str, Any]) -> tuple[Child | None, dict[str, Any]]:
-        """A child that runs, or what went wrong."""
+        """Start a child. Return it with its report; None, with a report of the failure, if it does not run."""
         fresh = await Child.start(self._asked)
         answer = await self._unless_stopped(fresh.report())
         if answer is not None and "loaded" in answer:
@@ -264,7 +264,9 @@ class Supervisor:
         return None, answer["failed"] if answer else {"error": "interrupted", "code": Exit.INTERRUPTED}
 
     async def _reload(self, running: Child) -> Child | int:
-        """Import the new code; if that works let it take over. Returns the running child, or an exit code."""
+        """Import the new code in a new child, which takes over if that succeeds. Return the running child, or an exit
+        code.
+        """
         from evertick.cli.dev.lines import say
 
         began = time.time()
@@ -303,7 +305,7 @@ class Supervisor:
         return fail(answer["failed"]["error"], answer["failed"]["code"])
 
     async def _revive(self, dead: Child) -> Child | int:
-        """Restart a child that ended by itself, unless it was stopped."""
+        """Restart a child that ended by itself, unless it was stopped. Return the running child, or an exit code."""
         from evertick.cli.dev.lines import say
 
         code = await dead.ended()
@@ -354,7 +356,7 @@ class Supervisor:
     # -- files
 
     def _watch(self, files: dict[str, int]) -> None:
-        """See to it that `files` are watched. A change since they were imported counts already."""
+        """Watch `files`, whose values are their modification times at the import. Changes since then count."""
         if not self._watching:
             return
         self._stamps = dict(files)
@@ -370,7 +372,7 @@ class Supervisor:
             ]
 
     async def _poll(self) -> None:
-        """Compare the files again and again: a watch makes a reload prompt, but it can miss something."""
+        """Compare the files periodically. The file watcher makes a reload prompt, but can miss a change."""
         while True:
             await asyncio.sleep(POLL_EVERY_S)
             self._compare()
@@ -389,12 +391,14 @@ class Supervisor:
             say("!", f"changes of the code are noticed less quickly: {one_line(str(error))}")
 
     def _compare(self) -> None:
-        """Note the files that are not as the newest import saw them."""
+        """Note the files that have changed since the newest import."""
         now = stamps_of(self._stamps)
         self._note(file for file, changed_at in self._stamps.items() if now.get(file, changed_at) != changed_at)
 
     def _note(self, paths: Iterable[str]) -> None:
-        """Remember changed files that matter: imported ones, and after a failed import any, as one may be missing."""
+        """Note changed files that matter: imported ones, and after a failed import all, since one may have been
+        missing.
+        """
         matter = {path for path in paths if path in self._stamps or not self._good}
         if matter:
             self._changes |= matter
@@ -402,7 +406,7 @@ class Supervisor:
 
 
 async def first(*waits: Coroutine[Any, Any, Any] | asyncio.Future[Any]) -> None:
-    """Wait until one is done, and cancel the coroutines among the others."""
+    """Wait until one of the coroutines is done, and cancel the others."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -413,14 +417,14 @@ async def first(*waits: Coroutine[Any, Any, Any] | asyncio.Future[Any]) -> None:
 
 
 def forget_bytecode(files: Iterable[str]) -> None:
-    """Remove compiled forms. Python tells versions apart by seconds and size, which is too coarse for an editor."""
+    """Delete the compiled forms. Python identifies versions by seconds and size, which is too coarse for an editor."""
     for file in files:
         with contextlib.suppress(OSError, NotImplementedError):
             Path(cache_from_source(file)).unlink()
 
 
 def stamps_of(files: Iterable[str]) -> dict[str, int]:
-    """When each of the files that exist was changed last (ns)."""
+    """The modification times, in nanoseconds, of those files that exist."""
     stamps = {}
     for file in files:
         with contextlib.suppress(OSError):

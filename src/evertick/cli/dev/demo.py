@@ -16,7 +16,7 @@ FILE: Final = str(Path(evertick.demo.__file__).with_name("shop.py"))
 
 
 def demo_database(app: "App", folder: Path, *, speed: float | None, first: bool) -> str:
-    """The database of the demonstration, in `folder`; it is created at the first start, which takes some seconds.
+    """The address of the demonstration's database in `folder`. The first start creates it, which takes some seconds.
 
     Raises DatabaseLocked if a demonstration runs there.
     """

@@ -60,13 +60,13 @@ FATES: Final = {Fate.STARTED: "▶", Fate.BUFFERED: "≡", Fate.SKIPPED: "↷", 
 
 
 def say(sign: str, words: str) -> None:
-    """One line, at once: the wall clock (or that of the simulation), a sign, words."""
+    """Print one line immediately: the time (of the simulation, if there is one), a sign, and words."""
     shown = click.style(sign, fg=COLORS[sign]) if sign in COLORS and colorful() else sign
     _write(f"  {_time_shown()} {shown} {words}\n")
 
 
 def _write(text: str) -> None:
-    """Write to standard output, at once. If the reader or the terminal is gone, ask this process to end."""
+    """Write to standard output immediately. If the reader or the terminal has ended, ask this process to end."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -77,7 +77,7 @@ def _write(text: str) -> None:
 
 
 def show_times_of(clock: Clock) -> None:
-    """Let every line of this process begin with the time of a simulation, and its day."""
+    """Begin every line of this process with the date and time of a simulation."""
     global _time_shown  # noqa: PLW0603
 
     def shown() -> str:
@@ -90,7 +90,7 @@ _time_shown: Callable[[], str] = wall_clock
 
 
 class DevHandler(logging.Handler):
-    """Log lines of functions, and warnings of everybody."""
+    """Prints log lines of functions, and all warnings."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the record as a line."""
@@ -106,8 +106,9 @@ class DevHandler(logging.Handler):
 
 
 class DevLines(threading.Thread):
-    """Writes what happens to the jobs and schedules of one store. An observer of the engine, and a reader of the
-    database.
+    """Prints what happens to the jobs and schedules of one store.
+
+    It is an observer of the engine, and also reads the database.
     """
 
     def __init__(self, store: "Store", clock: Clock, *, name_width: int) -> None:
@@ -129,7 +130,7 @@ class DevLines(threading.Thread):
             self._cursor = self._floor = job.id
 
     def announce_waiting(self) -> None:
-        """Write a line for each job that was there before and waits for its time, or for the newest of many."""
+        """Print a line for each job that was scheduled before the start for later, at most for the newest LINES_MAX."""
         now = self._clock.now()
         where = JobFilter(states=(JobState.PENDING,), due_from=Instant(now + SOON_MS))
         jobs = self._store.view(lambda tx: tx.list_jobs(where, limit=LINES_MAX + 1, newest_first=True))
@@ -149,7 +150,7 @@ class DevLines(threading.Thread):
         self._wake.set()
 
     def stop(self) -> None:
-        """Write what is left, and end."""
+        """Print the remaining lines, and end."""
         self._stopping = True
         self._wake.set()
         if self.ident is not None:  # a worker that could not begin has nothing to receive
@@ -157,7 +158,7 @@ class DevLines(threading.Thread):
         self._unlisten()
 
     def run(self) -> None:
-        """Write lines until stopped."""
+        """Print lines until stopped."""
         while not self._stopping:
             self._wake.wait(POLL_EVERY_S)
             self._wake.clear()
@@ -187,7 +188,7 @@ class DevLines(threading.Thread):
         self._count_left_out(force=False)
 
     def _scheduled(self) -> list[JobSummary]:
-        """Jobs that were written since the last poll. If there are more than a page, they are skipped."""
+        """Jobs that were written since the last poll. If there are many, only the first and the newest page of them."""
         now = self._clock.now()
         speed = self._clock.speed if isinstance(self._clock, ScaledClock) else 1.0
         since = max(0, now - round(LATE_COMMIT_MS * speed))
@@ -217,7 +218,7 @@ class DevLines(threading.Thread):
 
 
 def _fate(row: OccurrenceRow) -> str:
-    """What became of an occurrence: `14:05:00 started, late 3 s`, `14:05:00 skipped: r-77 has not ended`."""
+    """The result of an occurrence as text: `14:05:00 started, late 3 s`, `14:05:00 skipped: r-77 has not ended`."""
     at = clock_time(row.nominal_at, row.decided_at)
     if row.fate != Fate.STARTED:
         return f"{at} {row.fate if row.fate != Fate.BUFFERED else 'waits'}: {printable(row.detail or row.reason)}"
@@ -234,12 +235,12 @@ def _fate(row: OccurrenceRow) -> str:
 
 
 def cut(words: str) -> str:
-    """Words for one line; what goes beyond WORDS_MAX characters is counted."""
+    """Text for one line. Text beyond WORDS_MAX characters is replaced by the number of its characters."""
     return words if len(words) <= WORDS_MAX else f"{words[:WORDS_MAX]}… and {len(words) - WORDS_MAX:,} characters more"
 
 
 def error_line(error: JobError) -> str:
-    """A job's error in one line: its type, its message, and where in the user's code it was raised."""
+    """A job's error in one line: its type, its message, and the place in the user's code that raised it."""
     place = place_in(error.traceback)
     message = one_line(error.message)
     if len(message) > 200:
@@ -248,12 +249,12 @@ def error_line(error: JobError) -> str:
 
 
 def error_line_of(error: Mapping[str, Any]) -> str:
-    """As `error_line`, of an error in its JSON form."""
+    """As `error_line`, for an error in its JSON form."""
     return error_line(JobError(error["type"], error["message"], error.get("traceback", "")))
 
 
 def place_in(traceback_text: str) -> str | None:
-    """The last place of the user's own code in a traceback, or in one of a group of errors: `app.py:31`."""
+    """The last place of the user's code in a traceback, also in one of an error group: `app.py:31`; else None."""
     place = None
     for line in traceback_text.splitlines():
         begin, is_frame, frame = line.partition('  File "')
@@ -293,7 +294,7 @@ def _end(event: "JobEnded", children: list[JobSummary]) -> str:
 
 
 def _listed(jobs: Iterable[JobSummary], now: Instant) -> str:
-    """Up to three jobs in words, and how many more."""
+    """Up to three jobs as text, and the number of the others."""
     jobs = list(jobs)
     words = [
         f"{printable(job.name)} {'now' if job.due_at <= job.created_at else f'for {clock_time(job.due_at, now)}'}"

@@ -40,13 +40,13 @@ class Pages:
 
     @property
     def port(self) -> int | None:
-        """Where it listens; None while it does not."""
+        """The port of the dashboard; None while it is not served."""
         return None if self._listening is None else int(self._listening.getsockname()[1])
 
     def start(self, port: int) -> str:
-        """Listen at a port, or at one of the next that is free.
+        """Listen at a port, or at the next free one.
 
-        Returns its address, or what to install if the packages for it are missing.
+        Returns the address; or, if packages are missing, a message with what to install.
         """
         if any(find_spec(name) is None for name in NEEDS):
             return MISSING
@@ -56,7 +56,7 @@ class Pages:
         return f"http://localhost:{self.port}"
 
     def stop(self) -> None:
-        """Let requests that are under way end, and close the port."""
+        """Wait for requests in progress to end, and close the port."""
         with self._lock:
             self._is_over = True
             end = self._end

@@ -38,7 +38,7 @@ RUN_FIELDS: Final = ("run_id", "started_at", "status", "trigger", "duration_ms",
 
 @dataclass(frozen=True, slots=True)
 class CronFlags:
-    """When a cron runs and what it does, as flags."""
+    """The options for the times and the action of a cron."""
 
     cron: str | None = flag(
         "--cron", metavar="EXPRESSION", help="As in '0 3 * * *'; with six fields the first are seconds."
@@ -58,8 +58,9 @@ class CronFlags:
     name: str | None = flag("--name", metavar="TEXT", help="What people call it.")
 
     def schedule(self, now: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-        """When it runs, as the contract says it; None if nothing says so. `now` is when it runs until it is changed,
-        whose zone it keeps. Raises UsageError.
+        """The schedule in the form of the gateway contract; None if no option sets it.
+
+        `now` is the current schedule, whose time zone is kept. Raises UsageError.
         """
         found: dict[str, dict[str, Any]] = {}
         if self.cron is not None:
@@ -82,13 +83,14 @@ class CronFlags:
 
     @property
     def changes_a_part(self) -> bool:
-        """Whether an update needs to know what the cron is now."""
+        """Whether an update needs the current definition of the cron."""
         is_in_zone = (self.cron is not None or self.rrule is not None) and self.zone is None
         return is_in_zone or any(each is not None for each in (self.zone, self.method, self.body, self.arguments))
 
     def action(self, now: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-        """What it does, as the contract says it; None if nothing says so. `now` is what it does until it is changed,
-        of which parts can be given. Raises UsageError, InvalidCron.
+        """The action in the form of the gateway contract; None if no option sets it.
+
+        `now` is the current action, of which the options may replace a part. Raises UsageError, InvalidCron.
         """
         found: dict[str, dict[str, Any]] = {}
         more = {"method": self.method, "body": self.body}
@@ -115,7 +117,7 @@ class CronFlags:
 
 
 def arguments_of(text: str) -> dict[str, str]:
-    """Arguments of a command. Raises InvalidCron for what is no object of texts."""
+    """The arguments of a command. Raises InvalidCron unless `text` is a JSON object whose values are texts."""
     given = json_or_text(text, "--arguments")
     if not isinstance(given, dict) or not all(isinstance(each, str) for each in given.values()):
         raise InvalidCron('--arguments is a JSON object of texts, such as {"days": "7"}')

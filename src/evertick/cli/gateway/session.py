@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GatewaySession(OnDatabase):
-    """An open database, and what can be done with its gateways."""
+    """The operations on gateways, on an open database."""
 
     app: "App"
 
     @property
     def gateways(self) -> Any:
-        """The operations; those of gateways with an address need EVERTICK_GATEWAY_KEY here."""
+        """The operations. Gateways with an address need EVERTICK_GATEWAY_KEY in this process."""
         return self.app.tenant(chosen_tenant()).gateways
 
     def close(self) -> None:
-        """Give back what the app holds."""
+        """Release the resources of the app."""
         self.app.close()
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteGatewaySession(OnServer):
-    """The gateways of a server's tenant."""
+    """The operations on gateways of a server's tenant."""
 
     @property
     def gateways(self) -> Any:
@@ -40,7 +40,7 @@ class RemoteGatewaySession(OnServer):
         return self.client.gateways
 
     def close(self) -> None:
-        """Whoever opened the client closes it."""
+        """Do nothing: the caller that opened the client closes it."""
 
 
 AnyGatewaySession: TypeAlias = "GatewaySession | RemoteGatewaySession"
@@ -48,7 +48,7 @@ AnyGatewaySession: TypeAlias = "GatewaySession | RemoteGatewaySession"
 
 @contextmanager
 def open_gateways(db: str | None) -> Iterator[AnyGatewaySession]:
-    """The gateways of the server that was named, else of the database that `db` names, else of the one here."""
+    """The gateways of the given server, or else of the database `db`, or else of the default database."""
     with opened(db, _local, _remote) as session, closing(session):
         yield session
 

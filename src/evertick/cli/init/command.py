@@ -15,7 +15,7 @@ from evertick.base.escaping import printable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A template: what its project needs, and what a reader tries first."""
+    """A project template: its requirements, and the commands to try first."""
 
     example: str
     meaning: str
@@ -74,7 +74,7 @@ def init(folder: Path, template: str, database: str) -> None:
 
 
 def _name_of(folder: Path) -> str:
-    """A name for the app and its package, from that of the folder. Raises Misuse if it has no letter."""
+    """A name for the app and its package, derived from the folder's name. Raises Misuse if that has no letter."""
     name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-")[:NAME_CHARS_MAX].rstrip("-")
     if not re.search("[a-z]", name):
         raise Misuse(f"the folder's name {folder.resolve().name!r} has no letter from a to z, so it names no project")
@@ -82,7 +82,7 @@ def _name_of(folder: Path) -> str:
 
 
 def _contents(name: str, template: str, database: str) -> dict[str, str]:
-    """The texts of the files."""
+    """The contents of the project's files, by file name."""
     kind = KINDS[template]
     own = "evertick[postgres]" if database == "postgres" else "evertick"
     packages = [own, *kind.packages]

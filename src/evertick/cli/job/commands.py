@@ -86,7 +86,7 @@ def list_jobs(
 
 
 class _Asked(NamedTuple):
-    """A page of a list of jobs."""
+    """The options for a page of a list of jobs."""
 
     where: "JobsWhere"
     limit: int
@@ -125,7 +125,7 @@ def get_jobs(job_ids: tuple[str, ...], db: str | None, out: OutputOptions) -> in
 
 
 def _get_many(job_ids: tuple[str, ...], db: str | None, out: OutputOptions) -> int:
-    """Write the jobs that there are, in the order of the ids, each once; and say which there are not."""
+    """Write the existing jobs, each once, in the order of the ids. Report the ids that do not exist."""
     from evertick.api.jobs import JobView
 
     chosen = out.columns(JobView.names(), LIST_FIELDS)
@@ -225,7 +225,7 @@ def cancel_all(filters: JobFilters, state: str, yes: bool, db: str | None, out: 
 
 
 def _runs_in(found: "Sequence[JobView]") -> str:
-    """What is said of runs of workflows among the newest jobs that are chosen: they are jobs, too, while they wait."""
+    """A remark about the workflow runs among the selected jobs: a run is a job, too. Empty if there are none."""
     count = sum(job.kind is FunctionKind.WORKFLOW for job in found)
     if not count:
         return ""
@@ -234,7 +234,7 @@ def _runs_in(found: "Sequence[JobView]") -> str:
 
 
 def _words(view: "JobView", moment: MomentWriter) -> dict[str, str]:
-    """A job as text."""
+    """The fields of a job as text."""
     from evertick.cli.dev.lines import error_line_of
 
     words = words_of(view, moment)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JobFilters:
-    """Which jobs are meant."""
+    """The options that select jobs."""
 
     function: str | None = flag("--function", metavar="NAME", help="Jobs of this function, such as app.destruct.")
     schedule: str | None = flag("--schedule", metavar="ID", help="Jobs that this schedule has started.")
@@ -42,7 +42,7 @@ class JobFilters:
 
     @property
     def is_given(self) -> bool:
-        """Whether any of them is."""
+        """Whether any filter is given."""
         texts = (
             self.function, self.schedule, self.key, self.pool, self.limit_key, self.error, self.since, self.until,
             self.occurrence_from, self.occurrence_until,
@@ -50,12 +50,12 @@ class JobFilters:
         return self.blocked or self.not_retried or self.without_runs or any(each is not None for each in texts)
 
     def words(self, jobs: str) -> str:
-        """These jobs, in a few words."""
+        """A short phrase for the selected jobs."""
         of = f" of {printable(self.function)}" if self.function else ""
         return f"{jobs}{of}{' that the filters choose' if replace(self, function=None).is_given else ''}"
 
     def chosen_at(self, now: Instant, states: tuple[JobState, ...]) -> "JobsWhere":
-        """The filters as `app.jobs.list` and `client.jobs.list` take them. Raises InvalidSpec, UsageError."""
+        """The filters as arguments of `app.jobs.list` and `client.jobs.list`. Raises InvalidSpec, UsageError."""
         if self.pool is not None:
             from evertick.base.ids import check_pool
 
@@ -82,7 +82,10 @@ class JobFilters:
 
 
 def moment_at(now: Instant, text: str | None, what: str, edge: "Edge" = "first") -> datetime | None:
-    """The moment that `text` names at `now`, given as the flag `what`; None for none. Raises InvalidSpec."""
+    """The time in `text`, the value of the flag `what`; relative times count from `now`. None if it is not given.
+
+    Raises InvalidSpec.
+    """
     if text is None:
         return None
     from evertick.cli.schedule.flags import parse_when

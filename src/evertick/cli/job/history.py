@@ -103,7 +103,7 @@ def counts(function: str | None, db: str | None, out: OutputOptions) -> None:
 
 
 def _follow(session: Session, job: "JobView", out: OutputOptions) -> int:
-    """Write the lines of a job from its last attempt on, as they are stored, until it has ended or Ctrl-C."""
+    """Write the lines of a job, beginning with its last attempt, as they are stored; until it has ended or Ctrl-C."""
     from evertick.app.jobs.views import ALONE
 
     is_run = job.kind is FunctionKind.WORKFLOW  # whose lines are all shown
@@ -133,7 +133,7 @@ def _follow(session: Session, job: "JobView", out: OutputOptions) -> int:
 
 
 def _placed(lines: "Sequence[JobLogLine]") -> "Iterator[tuple[tuple[int, int], JobLogLine]]":
-    """The lines, each with its attempt and its number in that."""
+    """Each line with its attempt and its number in that attempt."""
     for attempt, each in groupby(lines, lambda line: line.attempt):
         yield from (((attempt, number), line) for number, line in enumerate(each))
 
@@ -148,7 +148,7 @@ def write_line(line: "JobLogLine", out: OutputOptions) -> None:
 
 
 def _ended(job: "JobView") -> str:
-    """How a job has ended, in a few words."""
+    """A short phrase for how a job has ended."""
     from evertick.cli.dev.lines import error_line_of
 
     return str(job.state) if job.error is None else f"{job.state}, {error_line_of(job.error)}"

@@ -32,7 +32,7 @@ JOBS_MAX: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class JobChoice(JobFilters):
-    """Jobs by their ids, or all that filters choose."""
+    """The jobs to change: given by their ids, or selected by filters."""
 
     job_ids: tuple[str, ...] = shared(click.argument("job_ids", metavar="[ID]...", nargs=-1))
     is_all: bool = flag("--all", default=False, help="All of them.")
@@ -41,7 +41,7 @@ class JobChoice(JobFilters):
 
     @property
     def is_filtered(self) -> bool:
-        """Whether filters choose, and no ids are given."""
+        """Whether filters select the jobs, because no ids are given."""
         return self.is_all or self.is_given
 
     def chosen(
@@ -51,10 +51,10 @@ class JobChoice(JobFilters):
         verb: str,
         meant: "Callable[[JobView], bool]" = lambda job: True,
     ) -> list[str]:
-        """The ids, once that is confirmed where a filter chooses; it leaves out jobs that are not `meant`.
+        """The ids of the jobs to change. If filters select them, the number is confirmed first.
 
-        It leaves out, too, failed jobs that were retried already.
-        Raises UsageError, InvalidSpec.
+        Filters exclude jobs for which `meant` is false, and failed jobs that were retried already. Raises UsageError,
+        InvalidSpec.
         """
         if bool(self.job_ids) == self.is_filtered:
             raise click.UsageError(
@@ -78,7 +78,7 @@ class JobChoice(JobFilters):
 
 @dataclass(frozen=True, slots=True)
 class NewArguments:
-    """Other arguments for jobs that do not fit the code any more."""
+    """New arguments for jobs whose stored arguments no longer fit the code."""
 
     args: str | None = flag(
         "--args", metavar="JSON",
@@ -94,11 +94,14 @@ class NewArguments:
     )
 
     def has_names_of(self, job: "JobView") -> bool:
-        """Whether a job has all arguments that get another name."""
+        """Whether a job has all arguments that are renamed."""
         return job.args.keys() >= names_of(self.renames).keys()
 
     def of_jobs(self, ids: int) -> "Callable[[JobView], dict[str, object]] | None":
-        """The arguments of each job; None if jobs keep those that they have. Raises UsageError, InvalidArguments."""
+        """A function that returns the new arguments of a job; None if jobs keep their arguments.
+
+        Raises UsageError, InvalidArguments.
+        """
         from evertick.app.functions.renaming import renamed_args
         from evertick.cli.schedule.flags import json_object
 
@@ -116,7 +119,7 @@ class NewArguments:
         )
 
     def _check(self) -> "Callable[[JobView, dict[str, object]], dict[str, object]]":
-        """How arguments are checked: against the code of the app, or not here."""
+        """A function that checks the arguments of a job against the code of the app; without an app, nothing."""
         if self.app_file is None:
             return lambda job, given: given
         from evertick.cli.core.loading import load_app, parse_target
@@ -201,9 +204,9 @@ def _each(
     *,
     left_out: type[EvertickError] | None = None,
 ) -> int:
-    """Change job by job; returns the exit code. Jobs that raise `left_out` are counted and stay as they are.
+    """Apply a change to one job after the other; return the exit code. Jobs for which it raises `left_out` are counted.
 
-    Ctrl-C ends it after the job that is being changed, and the rows of those that were are still written.
+    Ctrl-C stops after the current job; the rows of the changed jobs are still written.
     """
     codes, rows, left = list[int](), list["Schema"](), 0
     try:

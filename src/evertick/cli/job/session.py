@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class JobFinished(Conflict):
-    """The job has ended, so there is nothing to cancel."""
+    """The job has ended, so it cannot be canceled."""
 
     code = "job_finished"
 
@@ -22,9 +22,9 @@ class JobFinished(Conflict):
 def read_jobs(
     access: Access, where: "JobsWhere", limit: int, cursor: str | None, *, is_upcoming: bool = False
 ) -> "JobPage":
-    """At most `limit` of the jobs that are chosen, the newest first; upcoming ones, the soonest due first.
+    """At most `limit` of the selected jobs, newest first; with `is_upcoming`, earliest due time first.
 
-    They are read page by page, until a page is the last or searched only some of the jobs.
+    Reads several pages: one query searches a limited number of jobs, so a page can have few although others follow.
     """
     from evertick.api.jobs import JobPage
 
@@ -40,7 +40,7 @@ def read_jobs(
 
 
 def all_of(access: Access, where: "JobsWhere", limit: int) -> "list[JobView]":
-    """The jobs that are chosen, the oldest first, without those that were retried already."""
+    """At most `limit` of the selected jobs, oldest first, without those that were retried already."""
     found, cursor = list["JobView"](), None
     while len(found) < limit:
         page = access.jobs.list(limit=min(PAGE_MAX, limit - len(found)), cursor=cursor, newest_first=False, **where)
@@ -52,7 +52,7 @@ def all_of(access: Access, where: "JobsWhere", limit: int) -> "list[JobView]":
 
 
 def cancel(access: Access, job_id: JobId, stop: Stop) -> bool:
-    """Cancel a job; returns whether its function still runs. Raises JobNotFound, JobFinished."""
+    """Cancel a job; return whether its function still runs. Raises JobNotFound, JobFinished."""
     job = access.jobs.get(job_id)
     if job.state in UNFINISHED:
         job = (access.jobs.stop if stop is Stop.FORCE else access.jobs.cancel)(job_id)
@@ -62,7 +62,10 @@ def cancel(access: Access, job_id: JobId, stop: Stop) -> bool:
 
 
 def require_known(session: Session, where: "JobsWhere") -> None:
-    """No job was found: raise FunctionNotFound, ScheduleNotFound if it was never seen; say if its pool was not."""
+    """After a search without results: raise FunctionNotFound or ScheduleNotFound if the filter's object never existed.
+
+    Prints a note if the pool is unknown.
+    """
     from evertick.cli.pool import note_unknown_pool
 
     name, schedule, pool = where.get("function"), where.get("schedule"), where.get("pool")
@@ -75,7 +78,7 @@ def require_known(session: Session, where: "JobsWhere") -> None:
 
 
 def job_named(access: Access, text: str) -> JobId:
-    """The id of a job that is named by its id or by its key. Raises InvalidArguments, JobNotFound."""
+    """The id of a job, given by its id or its key. Raises InvalidArguments, JobNotFound."""
     from evertick.app.scheduling.choice import is_key
 
     try:
@@ -86,7 +89,7 @@ def job_named(access: Access, text: str) -> JobId:
 
 
 def job_id_of(text: str) -> JobId:
-    """The id of a job. Raises InvalidArguments if it is none."""
+    """The text as the id of a job. Raises InvalidArguments if it is not one."""
     from evertick.app.documents.tables import require_job_id
 
     try:

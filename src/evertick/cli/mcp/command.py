@@ -74,7 +74,7 @@ def mcp(scope: str, subjects: list[str], app_file: str | None, db: str | None) -
 
 @contextmanager
 def _client(server: Server | None, app_file: str | None, db: str | None) -> "Iterator[httpx2.AsyncClient]":
-    """What sends requests to the server, else to the API of the app in this process. Raises as `opened` does."""
+    """An HTTP client for the server, or else for the API of the app in this process. Raises as `opened` does."""
     import httpx2
 
     from evertick.server.application import Server as Application
@@ -101,7 +101,7 @@ async def _serve(
     requests: int,
     replies: int,
 ) -> None:
-    """Speak the protocol until stdin is closed. `requests` and `replies` are the real stdin and stdout."""
+    """Serve the protocol until stdin is closed. `requests` and `replies` are the original stdin and stdout."""
     import anyio
     from mcp.server.stdio import stdio_server
 

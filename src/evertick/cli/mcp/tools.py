@@ -82,7 +82,7 @@ class Operation:
     places: Mapping[str, str]
 
     def tool(self) -> Tool:
-        """The tool as agents see it. What creates something (201) destroys nothing."""
+        """The operation as a tool for agents. It is not marked as destructive if it creates something (status 201)."""
         reads = self.declared[SCOPE_KEY] == Scope.READ
         hints = ToolAnnotations(
             read_only_hint=reads,
@@ -98,7 +98,7 @@ class Operation:
         )
 
     async def call(self, send: Send, home: str, arguments: Mapping[str, Any]) -> Any:
-        """Send the request; returns its JSON, None for nothing. Raises what the server says, Misuse."""
+        """Send the request; return the reply's JSON, None if it is empty. Raises the server's error, Misuse."""
         has_body = "requestBody" in self.declared
         given: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "header": {}, "body": {}}
         for name, value in arguments.items():  # the server refuses unknown names, and says which there are
@@ -131,9 +131,9 @@ def described() -> dict[str, Any]:
 
 
 def operations_of(document: Mapping[str, Any], subjects: Collection[str], scope: Scope) -> dict[str, Operation]:
-    """The operations that are tools, by name: on one tenant, of these subjects, as far as the scope allows.
+    """The operations that become tools, by name: those on one tenant, of these subjects, that the scope allows.
 
-    An operation on all objects that a filter chooses (`-all`) is none: one wrong argument would change everything.
+    Operations on all objects that a filter selects (`-all`) are excluded: one wrong argument would change everything.
     """
     schemas = document["components"]["schemas"]
     return {
@@ -167,7 +167,7 @@ def _operation(method: str, path: str, declared: Mapping[str, Any], schemas: Map
 
 
 def _plain(schema: Any, schemas: Mapping[str, Any]) -> Any:
-    """A schema with what it refers to in place, and without titles, which repeat names."""
+    """A schema with its references replaced by their definitions, and without titles, which repeat the names."""
     if isinstance(schema, list):
         return [_plain(each, schemas) for each in schema]
     if not isinstance(schema, dict):
@@ -179,7 +179,7 @@ def _plain(schema: Any, schemas: Mapping[str, Any]) -> Any:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of what may be missing, but not null."""
+    """The schema of an optional member without `null`, because the member may be missing instead."""
     kinds = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
     return kinds[0] if len(kinds) == 1 else schema
 
@@ -191,7 +191,7 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 async def offered(
     http: httpx2.AsyncClient, scope: Scope, subjects: Collection[str], tenant: TenantId | None = None
 ) -> AsyncIterator[tuple[Protocol[Any], int]]:
-    """The protocol's side of the server that `http` reaches, and how many tools it has: as scope and token allow.
+    """Yield the protocol's side of the server that `http` reaches, and the number of tools that scope and token allow.
 
     Raises Misuse, AccessDenied, DatabaseUnavailable.
     """
@@ -231,7 +231,7 @@ async def offered(
 
 
 def _no_tool(name: str, offered: Collection[str], document: Mapping[str, Any], scope: Scope) -> Misuse:
-    """The error for a tool that is not offered: what would offer it, or the tools with similar names."""
+    """The error for a tool that is not offered: it says how to get the tool, or lists tools with similar names."""
     subjects = {each["tags"][0] for methods in document["paths"].values() for each in methods.values()}
     known = operations_of(document, subjects, Scope.ADMIN)
     if (operation := known.get(name)) is None:
@@ -244,9 +244,9 @@ def _no_tool(name: str, offered: Collection[str], document: Mapping[str, Any], s
 
 
 class AgentLines:
-    """The lines of an agent that are messages of the protocol. Other lines get an error as their reply.
+    """Filters the lines of an agent. Lines that are not messages of the protocol get an error as their reply.
 
-    The library ignores them, and an agent would wait for its reply. Set `replies` before the first line is read.
+    The library ignores such lines, so the agent would wait forever. Set `replies` before the first line is read.
     """
 
     def __init__(self, lines: AsyncIterable[str]) -> None:
@@ -265,7 +265,7 @@ class AgentLines:
 
 
 def _refusal(line: str, error: ValueError) -> JSONRPCError:
-    """The reply to a line that is no message."""
+    """The error reply to a line that is not a message."""
     first = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else {"msg": str(error)}
     code = INVALID_REQUEST if first.get("type", "json_invalid") != "json_invalid" else PARSE_ERROR
     text = f"this is no message of the protocol: {first['msg']}".encode(errors="backslashreplace").decode()
@@ -273,7 +273,7 @@ def _refusal(line: str, error: ValueError) -> JSONRPCError:
 
 
 def _id_in(line: str) -> int | str | None:
-    """The id of the request in a line, if it can be read."""
+    """The id of the request in an invalid line; None if it cannot be read."""
     try:
         found = json.loads(line, parse_int=lambda digits: int(digits) if len(digits) < 19 else None)
     except (ValueError, RecursionError):
@@ -288,7 +288,7 @@ def _result(text: str, *, is_error: bool = False) -> CallToolResult:
 
 
 def shortened(found: Any) -> str:
-    """A result as JSON of at most `RESULT_MAX` characters; what was cut says so in its place."""
+    """A result as JSON of at most `RESULT_MAX` characters, with a remark in place of each part that was removed."""
     text = json_text(found)
     if len(text) > RESULT_MAX:
         text = json_text(_cut(found))

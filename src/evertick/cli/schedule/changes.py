@@ -9,7 +9,7 @@ from evertick.api.schedules import ScheduleDescription
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """How a schedule changes: `make` returns what is to change, or with `is_whole` the new definition."""
+    """A change of a schedule: `make` returns the values to change, or with `is_whole` the complete new definition."""
 
     make: Callable[[ScheduleDescription], Mapping[str, Any]]
     is_whole: bool

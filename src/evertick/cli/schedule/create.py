@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CreateFlags:
-    """How a schedule begins."""
+    """The options for the initial state of a schedule."""
 
     paused: bool = flag("--paused", default=False, help="Begin paused; --notes says why.")
     trigger: bool = flag("--trigger", default=False, help="Start one run at once, besides its times.")

@@ -10,7 +10,7 @@ from evertick.recurrence.search.compiler import compile_spec
 
 
 def difference(before: ScheduleDescription, after: ScheduleDescription) -> dict[str, list[Any]]:
-    """What changed of what a schedule is to do, by name: [before, after]."""
+    """The differences between two definitions of a schedule, by field name: [before, after]."""
     old, new = _definition(before), _definition(after)
     return {name: [old[name], new[name]] for name in new if old[name] != new[name]}
 
@@ -34,7 +34,7 @@ def _definition(schedule: ScheduleDescription) -> dict[str, Any]:
 
 
 def next_times(before: ScheduleDescription | None, after: ScheduleDescription) -> list[tuple[str, str]]:
-    """The next times before and after a change, side by side; `-` where there is none."""
+    """Pairs of the next times before and after a change; `-` if one side has fewer."""
     old, new = (
         [] if each is None else [previewed(compile_spec(each.spec), time).time for time in each.upcoming[:SHOWN]]
         for each in (before, after)
@@ -43,5 +43,5 @@ def next_times(before: ScheduleDescription | None, after: ScheduleDescription) -
 
 
 def text_of(value: Any) -> str:
-    """A value of a change for people."""
+    """A value of a difference as text for people."""
     return "-" if value is None else value if isinstance(value, str) else json_text(value)

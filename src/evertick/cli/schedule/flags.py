@@ -43,7 +43,7 @@ SOURCES = ("crons", "intervals", "calendars", "rrules", "times")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecFlags:
-    """What the flags said, unread."""
+    """The options that define the times of a schedule, as texts."""
 
     texts: tuple[str, ...] = flag(
         "--when", default=(), metavar="TEXT", help="A sentence such as 'every weekday at 9am'. Repeatable."
@@ -79,16 +79,18 @@ class SpecFlags:
 
     @property
     def names_times(self) -> bool:
-        """Whether a flag brings times, and does not only bound or move them."""
+        """Whether an option defines times; others only bound or shift them."""
         named = (self.intervals, self.calendars, self.crons, self.rrules, self.texts, self.times, self.whole)
         return any(named)
 
     def wire(self, base: Mapping[str, Any] | None = None, now: int | None = None) -> dict[str, Any]:
-        """The wire form of the spec; `base` is the spec that the flags change: what they do not say stays.
+        """The wire form of the spec. `base` is the spec to change: parts that no option sets keep their values.
 
-        New times replace all times of the base, new exclusions its exclusions, `--spec` all of it.
-        `now` is the present in seconds, the machine's unless given.
-        Raises InvalidSpec where a flag does not hold JSON, a time or a sentence, and where two of them contradict.
+        New times replace all times of the base, new exclusions replace its exclusions, and `--spec` replaces
+        everything. `now` is the current time in seconds, by default the machine's.
+
+        Raises InvalidSpec for an option with invalid JSON, time or sentence, and for options that contradict each
+        other.
         """
         from evertick.recurrence.parse.moments import format_instant
         from evertick.recurrence.spec.spec import Dialect
@@ -129,14 +131,14 @@ class SpecFlags:
         return wire
 
     def _whole(self) -> dict[str, Any]:
-        """What `--spec` says; empty if it is not given."""
+        """The value of `--spec`; empty if it is not given."""
         whole = {} if self.whole is None else _json(text_or_file(self.whole, "--spec"), "--spec")
         if not isinstance(whole, dict):
             raise InvalidSpec("--spec must be a JSON object")
         return whole
 
     def _said(self, whole: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
-        """What the texts of `--when` say together, in the wire form. Raises InvalidSpec where anything contradicts."""
+        """The texts of `--when` combined, in the wire form. Raises InvalidSpec if they contradict each other."""
         from evertick.recurrence.wire.writing import spec_to_wire
 
         if not self.texts:
@@ -164,7 +166,7 @@ class SpecFlags:
         return said
 
     def spec(self, base: Mapping[str, Any] | None = None, now: int | None = None) -> "Spec":
-        """The spec; see `wire`. Raises InvalidSpec, which names the flag."""
+        """The spec; see `wire`. Raises InvalidSpec with the name of the option."""
         from evertick.recurrence.wire.reading import spec_from_wire
 
         wire = self.wire(base, now)
@@ -175,7 +177,7 @@ class SpecFlags:
             raise
 
     def _blame(self, context: Mapping[str, Any]) -> None:
-        """Raise InvalidSpec for the first flag that is wrong by itself, however the others are."""
+        """Raise InvalidSpec for the first option that is invalid by itself."""
         from evertick.recurrence.wire.reading import spec_from_wire
 
         for option, key, values in (
@@ -201,14 +203,14 @@ spec_options: Final = flags(SpecFlags, "spec_flags")
 
 
 def _is_word(text: str) -> bool:
-    """Whether a moment is a word such as tomorrow, which no spec has."""
+    """Whether a time is a word such as "tomorrow", which a spec cannot contain."""
     return text in ("yesterday", "today", "tomorrow") or text.startswith("now")
 
 
 def parse_when(text: str, zone: "Zone", what: str, now: int | None = None, edge: "Edge" = "first") -> int:
-    """A moment on the command line, in seconds since the epoch; see `typed_moment`.
+    """A time on the command line, in seconds since the epoch; see `typed_moment`.
 
-    `now` is the present in seconds, the machine's unless given. Raises InvalidSpec.
+    `now` is the current time in seconds, by default the machine's. Raises InvalidSpec.
     """
     from evertick.recurrence.parse.moments import typed_moment
 
@@ -216,7 +218,7 @@ def parse_when(text: str, zone: "Zone", what: str, now: int | None = None, edge:
 
 
 def parse_json(text: str) -> Any:
-    """JSON, with every way of failing turned into InvalidSpec: also nesting that is too deep; see `read_json`."""
+    """Parse JSON. Raises InvalidSpec for every failure, including nesting that is too deep; see `read_json`."""
     try:
         return read_json(text)
     except RecursionError:
@@ -235,7 +237,7 @@ def _json(text: str, flag: str) -> Any:
 
 
 def _sentence(text: str, zone: str | None = None, default_zone: str | None = None) -> "Spec":
-    """What a text of `--when` says. Raises InvalidSpec, which names the flag."""
+    """The spec of a text of `--when`. Raises InvalidSpec with the name of the option."""
     # The grammar is loaded for --when alone: other commands read only times and JSON with this module.
     from evertick.recurrence.english.parser.sentence import spec_of_text
 
@@ -246,7 +248,7 @@ def _sentence(text: str, zone: str | None = None, default_zone: str | None = Non
 
 
 def text_or_file(text: str, flag: str) -> str:
-    """What an option brings: its text, or with `@` before it the text of a file. Raises InvalidSpec."""
+    """The text of an option, or after `@` the text of the file. Raises InvalidSpec."""
     if not text.startswith("@"):
         return text
     path = Path(text[1:])
@@ -266,7 +268,7 @@ force_option: Final = click.option(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionFlags:
-    """What the flags said, unread; None where they said nothing."""
+    """The options that define a schedule other than its times; None means not given."""
 
     function: str | None = flag(
         "--function", "--type", metavar="NAME", help="The function to call, such as app.report."
@@ -322,13 +324,13 @@ class DefinitionFlags:
 
     @property
     def given(self) -> bool:
-        """Whether the flags define anything."""
+        """Whether any option is given."""
         return replace(self, force=False) != DefinitionFlags()
 
     def call(self, functions: "Functions") -> "FunctionCall | None":
-        """The function with its arguments, or None where neither is given by `--function`.
+        """The function with its arguments; None if no function is given.
 
-        Raises FunctionNotFound, also for one that is probably misspelt, InvalidArguments or Misuse.
+        Raises FunctionNotFound (also for a name that is probably misspelt), InvalidArguments or Misuse.
         """
         from evertick.app.functions.function import FunctionCall
 
@@ -336,9 +338,10 @@ class DefinitionFlags:
         return None if resolved is None else FunctionCall(resolved, resolved.encode_args((), self.arguments()))
 
     def resolved(self, functions: "Functions") -> "Function[..., Any] | None":
-        """The function; None if none is given. Raises FunctionNotFound, also for one that is probably misspelt.
+        """The given function; None if none is given.
 
-        That of scripts where `--script` names one, that of gateways where `--gateway` does.
+        With `--script` it is the function that runs scripts, with `--gateway` the one that runs gateway commands.
+        Raises FunctionNotFound, also for a name that is probably misspelt.
         """
         named = {"--function": self.function, "--script": self.script, "--gateway": self.gateway}
         given = [flag for flag, value in named.items() if value is not None]
@@ -360,7 +363,7 @@ class DefinitionFlags:
         return resolved
 
     def check_pool(self, call: "FunctionCall | None", pool_of: "Callable[[Function[..., Any]], str | None]") -> None:
-        """Raise Misuse if `--pool` is not the pool of the function; say so if nothing here knows that."""
+        """Raise Misuse if `--pool` is not the pool of the function; print a note if that pool is not known."""
         if self.pool is None:
             return
         if call is None:
@@ -377,8 +380,9 @@ class DefinitionFlags:
             )
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments by name; for a script its name and its input, for a gateway its command. Raises
-        InvalidArguments.
+        """The arguments by name; for a script its name and input, for a gateway its command.
+
+        Raises InvalidArguments.
         """
         if self.gateway is not None:
             text = self.input_text
@@ -393,12 +397,12 @@ class DefinitionFlags:
         return json_object(self.input_text, "--input", "arguments by name")
 
     def say_if_lifted(self) -> None:
-        """Mention that a catch-up window is longer than what was given."""
+        """Print a note if the catch-up window is below the minimum, which then applies."""
         if self.catchup_window is not None and window(self.catchup_window) < CATCH_UP_WINDOW_MIN:
             click.echo("note: a catch-up window of less than 10s counts as 10s", err=True)
 
     def options(self) -> dict[str, Any]:
-        """What is given, as the fields of `CreateOptions` or `UpdateOptions`."""
+        """The given options as fields of `CreateOptions` or `UpdateOptions`."""
         given: dict[str, Any] = {
             "overlap": self.overlap,
             "concurrency_limit": self.concurrency,
@@ -422,9 +426,9 @@ definition_options: Final = flags(DefinitionFlags, "definition")
 
 
 def say_if_unseen(function: "Function[..., Any] | None", args: Mapping[str, Any] | None = None) -> None:
-    """Mention that no worker may know the function yet, or that none takes these arguments.
+    """Print a note if nothing in the database has used the function, or no live worker accepts these arguments.
 
-    It may be misspelt, or be deployed later.
+    The name may be misspelt, or the function may be deployed later.
     """
     from evertick.app.functions_by_name import NamedFunction
 
@@ -445,7 +449,7 @@ def say_if_unseen(function: "Function[..., Any] | None", args: Mapping[str, Any]
 
 
 def check_spelling(function: "Function[..., Any]") -> None:
-    """Raise FunctionNotFound for a function that is known by its name alone, if that is probably misspelt."""
+    """Raise FunctionNotFound if the name of a function whose code is not available is probably misspelt."""
     from evertick.app.functions_by_name import NamedFunction
 
     if isinstance(function, NamedFunction) and function.meant:
@@ -457,7 +461,7 @@ def check_spelling(function: "Function[..., Any]") -> None:
 
 
 def json_object(text: str, flag: str, what: str) -> dict[str, Any]:
-    """An object of JSON. Raises InvalidArguments."""
+    """Parse a JSON object. Raises InvalidArguments."""
     value = json_value(text, flag)
     if not isinstance(value, dict):
         raise InvalidArguments(f"{flag} must hold a JSON object: {what}")
@@ -465,7 +469,7 @@ def json_object(text: str, flag: str, what: str) -> dict[str, Any]:
 
 
 def json_value(text: str, flag: str) -> Any:
-    """A value of JSON. Raises InvalidArguments."""
+    """Parse a JSON value. Raises InvalidArguments."""
     try:
         return parse_json(text)
     except EvertickError as error:
@@ -473,7 +477,7 @@ def json_value(text: str, flag: str) -> Any:
 
 
 def retry_of(text: str) -> Retry:
-    """A retry policy: a number of attempts, or an object with what `Retry` takes. Raises InvalidArguments, Misuse."""
+    """A retry policy: a number of attempts, or JSON with arguments of `Retry`. Raises InvalidArguments, Misuse."""
     if text.strip().isdecimal():
         return Retry(int(text))
     given = json_object(text, "--retry", "attempts, and perhaps first, factor, cap and jitter")
@@ -487,5 +491,5 @@ def retry_of(text: str) -> Retry:
 
 
 def window(text: str) -> timedelta:
-    """A duration. Raises InvalidSpec."""
+    """Parse a duration. Raises InvalidSpec."""
     return timedelta(milliseconds=parse_milliseconds(text))

@@ -71,13 +71,13 @@ def _write_chain(explanation: "Explanation") -> None:
 
 
 def _of_tenant(fix: str) -> str:
-    """The commands of a cure, for the tenant that was named."""
+    """The suggested commands, with the option for the current tenant."""
     tenant = named_tenant()
     return SEPARATOR.join(commands_of(fix, "" if tenant is None else f" --tenant {shell_word(tenant)}"))
 
 
 def _meant(session: Session, sid: str, at: str) -> datetime:
-    """The moment in question. A local time that a clock change skips means the time to which its run was moved."""
+    """The instant that the user means. A local time that a clock change skips means the time to which its run moved."""
     from evertick.recurrence.explain import change_near, clock_note
     from evertick.recurrence.parse.moments import parse_moment
     from evertick.recurrence.spec.sources import MomentKind
@@ -100,7 +100,7 @@ def _meant(session: Session, sid: str, at: str) -> datetime:
 
 
 def _last_time(session: Session, sid: str) -> datetime:
-    """The newest time that a schedule's rule names and that has come; the present if there is none."""
+    """The latest past time of a schedule's spec; the current time if there is none."""
     session.status(sid)
     recurrence = session.recurrence(sid)
     last = None if recurrence is None else recurrence.prev(session.now // 1000 + 1)
@@ -176,7 +176,7 @@ def _audit_row(title: str, each: "OccurrenceView") -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class OccurrenceFlags:
-    """Which rows of the ledger are listed."""
+    """The options that select rows of the ledger."""
 
     fates: tuple[str, ...] = flag(
         "--fate", default=(), type=click.Choice([fate.value for fate in Fate]), help="Repeatable."
@@ -216,7 +216,7 @@ def occurrences(sid: str | None, chosen: OccurrenceFlags, db: str | None, out: O
 
 
 def _rows(session: Session, sid: str | None, chosen: OccurrenceFlags) -> "list[OccurrenceView]":
-    """The rows that the flags choose, and one more if there are more than the limit."""
+    """The selected rows, and one more if there are more than the limit."""
     first = None if chosen.start is None else session.moment(chosen.start, "--from", sid)
     last = None if chosen.end is None else session.moment(chosen.end, "--to", sid, "after")
 

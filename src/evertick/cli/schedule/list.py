@@ -43,7 +43,7 @@ HIDDEN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ListFlags:
-    """Which schedules are listed, and in which order."""
+    """The options that select and order schedules."""
 
     query: str = flag("--query", "-q", metavar="TERMS", default="", help="Such as 'state:paused kind:cron next<1h'.")
     sort: str = flag("--sort", type=click.Choice(SORTS), default="id", show_default=True)
@@ -61,7 +61,7 @@ def list_schedules(chosen: ListFlags, db: str | None, out: OutputOptions) -> Non
 
 
 def write_list(chosen: ListFlags, db: str | None, out: OutputOptions, *, kind: str | None = None) -> None:
-    """Write the list of schedules, or of those of one kind."""
+    """Write the list of schedules; with `kind`, only of that kind."""
     from evertick.api.schedules import ScheduleSummary
     from evertick.cli.schedule.words import LIST_FIELDS, LONG_FIELDS, summary_words
 
@@ -92,7 +92,7 @@ def describe(sid: str, db: str | None, out: OutputOptions) -> None:
 
 
 def write_description(sid: str, db: str | None, out: OutputOptions, *, kind: str | None = None) -> None:
-    """Write everything about a schedule. Raises ScheduleNotFound, also if it is of another kind."""
+    """Write everything about a schedule. Raises ScheduleNotFound, also if it is of another kind than `kind`."""
     from evertick.api.schedules import ScheduleDescription
     from evertick.cli.schedule.words import description_words
 

@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSession(OnDatabase):
-    """An open database, and everything that can be done to its schedules."""
+    """The operations on schedules, on an open database."""
 
     operations: ScheduleOperations
 
@@ -59,16 +59,16 @@ class ScheduleSession(OnDatabase):
         return Schedules(self.operations, self.read, self.write)
 
     def rehearse(self, work: Callable[[Transaction], T]) -> T:
-        """What `write` would return; the transaction is rolled back."""
+        """Return what `write` would return, but roll back the transaction."""
         return rehearse(self.write, work)
 
     @property
     def functions(self) -> Functions:
-        """The functions that schedules may call: those of an app, or all by their names."""
+        """The functions that schedules may call: those of the given app, or without one every name."""
         return self.operations.functions
 
     def pool_of(self, function: Function[..., Any]) -> str | None:
-        """The pool of a function: as its code says, if that is here, else as workers have it; None if none does."""
+        """The pool of a function: from its code if that is available, or else from workers; None if it is not known."""
         if not isinstance(function, NamedFunction):
             return pool_name(function.pool)
         serves = served(self.read(lambda transaction: transaction.list_workers()))
@@ -76,7 +76,7 @@ class ScheduleSession(OnDatabase):
         return pool_name(pools[0]) if pools else None
 
     def status(self, schedule_id: str, *, kind: str | None = None) -> str:
-        """A schedule's status, such as `paused`. Raises ScheduleNotFound, also for one of another kind."""
+        """The status of a schedule, such as `paused`. Raises ScheduleNotFound, also for one of another kind."""
         if kind is None:
             return self.read(lambda transaction: self.operations.row(transaction, schedule_id)).status
         found = self._found(schedule_id)
@@ -92,7 +92,7 @@ class ScheduleSession(OnDatabase):
         return self.read(lambda transaction: self.operations.row(transaction, schedule_id)).function
 
     def obstacle(self, schedule_id: str) -> str | None:
-        """Why a schedule's function may not run, as things stand. Raises ScheduleNotFound."""
+        """The reason why a schedule's function cannot run at present; None without one. Raises ScheduleNotFound."""
 
         def work(transaction: Transaction) -> str | None:
             row = self.operations.row(transaction, schedule_id)
@@ -101,7 +101,7 @@ class ScheduleSession(OnDatabase):
         return self.read(work)
 
     def created(self, new: CreateOptions, *, dry_run: bool) -> tuple[bool, ScheduleDescription]:
-        """Create a schedule; returns whether it was there already, and what it is."""
+        """Create a schedule. Return whether it existed already, and its description."""
         making = self.operations.create(new)
 
         def work(transaction: Transaction) -> tuple[bool, ScheduleDescription]:
@@ -111,7 +111,7 @@ class ScheduleSession(OnDatabase):
         return self.rehearse(work) if dry_run else self.write(work)
 
     def updated(self, schedule_id: str, update: Update) -> tuple[ScheduleDescription, ScheduleDescription]:
-        """Change a schedule; returns what it was and what it is."""
+        """Change a schedule. Return its descriptions before and after."""
 
         def work(transaction: Transaction) -> tuple[ScheduleDescription, ScheduleDescription]:
             before = self.operations.get(schedule_id)(transaction)
@@ -125,7 +125,7 @@ class ScheduleSession(OnDatabase):
         return self.rehearse(work) if update.dry_run else self.write(work)
 
     def job(self, job_id: JobId) -> JobView | None:
-        """A job; None if it is gone."""
+        """A job; None if it does not exist any more."""
         now = self.now
 
         def work(transaction: Transaction) -> JobView | None:
@@ -135,28 +135,29 @@ class ScheduleSession(OnDatabase):
         return self.read(work)
 
     def occurrence(self, seen: OccurrenceView) -> OccurrenceView | None:
-        """What became of an occurrence since it was seen; None if the ledger has it no more."""
+        """The current row of an occurrence that was read before; None if the ledger does not have it any more."""
         key = OccurrenceKey(seen.origin, seen.request, from_datetime(seen.nominal))
         row = self.read(lambda tx: tx.get_occurrence(seen.schedule, key, tenant=chosen_tenant()))
         return None if row is None else occurrence_view(row)
 
     def has_no_worker(self) -> bool:
-        """Whether it is known that no worker lives."""
+        """Whether it is known that no worker is alive."""
         now = self.now
         return not self.read(lambda transaction: transaction.workers_alive(now))
 
     def recurrence(self, schedule_id: str) -> Recurrence | None:
-        """The compiled spec of a schedule; None if the schedule is gone, or its spec cannot be read."""
+        """The compiled spec of a schedule; None if there is no such schedule, or if its spec cannot be read."""
         found = self._found(schedule_id)
         return None if found is None or "spec" in found.unreadable else found.spec.recurrence
 
     def moment(self, text: str, flag: str, schedule_id: str | None = None, edge: Edge = "first") -> datetime:
-        """A moment of the command line, on the schedule's clock if it has no zone. Raises InvalidSpec."""
+        """A time of the command line; without a zone it is in the schedule's zone. Raises InvalidSpec."""
         return moment_of(text, flag, None if schedule_id is None else self.recurrence(schedule_id), self.now, edge)
 
     def _checked(self, transaction: Transaction, written: ScheduleDescription) -> ScheduleDescription:
-        """A schedule that was written; where no app is at hand its script or its gateway is checked here. Raises
-        ScriptNotFound, GatewayNotFound, UnknownCommand.
+        """Check the script or gateway of a written schedule, unless an app has checked it. Return its description.
+
+        Raises ScriptNotFound, GatewayNotFound, UnknownCommand.
         """
         if written.script is not None and isinstance(self.functions, NamedFunctions):
             from evertick.app.scripts.api import check_target
@@ -174,7 +175,7 @@ class ScheduleSession(OnDatabase):
 
 
 def session_on(store: Store, functions: Functions | None, settings: Settings | None) -> ScheduleSession:
-    """The schedules of an open database; `functions` and `settings` are those of an app to check against."""
+    """The schedules of an open database. `functions` and `settings` are those of an app, to check against."""
     tenant = chosen_tenant()
     operations = ScheduleOperations(
         tenant=tenant,

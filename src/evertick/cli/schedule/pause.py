@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PauseFlags:
-    """Why a schedule is paused, and until when."""
+    """The options for the reason and the end of a pause."""
 
     reason: str | None = shared(reason_option)
     until: str | None = flag(
@@ -37,7 +37,7 @@ class PauseFlags:
 
 @dataclass(frozen=True, slots=True)
 class ResumeFlags:
-    """Why a schedule goes on, and from which time on its times count."""
+    """The options for the reason of a resumption, and for the time from which the schedule's times count."""
 
     reason: str | None = shared(reason_option)
     from_now: bool = flag(
@@ -47,7 +47,7 @@ class ResumeFlags:
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """Whether a schedule is paused or goes on."""
+    """The options that choose between pausing and resuming."""
 
     pause: bool = flag("--pause", default=False, help="Take no scheduled runs.")
     unpause: bool = flag("--unpause", default=False, help="Go on from now; skipped times are not caught up.")
@@ -55,7 +55,7 @@ class Direction:
 
     @property
     def pausing(self) -> bool:
-        """Whether it is paused. Raises UsageError unless exactly one of both is asked for."""
+        """Whether to pause. Raises UsageError unless exactly one of the two is given."""
         if self.pause == self.unpause:
             raise click.UsageError("give --pause or --unpause" + ("; both contradict each other" if self.pause else ""))
         return self.pause
@@ -117,7 +117,7 @@ def resume(chosen: Selection, how: ResumeFlags, db: str | None, out: OutputOptio
 def pause_one(
     session: Session, sid: str, how: PauseFlags, *, if_version: int | None = None, kind: str | None = None
 ) -> "ScheduleSummary":
-    """Pause a schedule, and say so; returns it. Raises ScheduleNotFound, also if it is of another kind."""
+    """Pause a schedule, print a sentence, and return it. Raises ScheduleNotFound, also for a wrong kind."""
     was = session.status(sid, kind=kind)
     end = None if how.until is None else session.moment(how.until, "--until", sid, "after")
     note = asked_for(how.reason)
@@ -131,7 +131,7 @@ def pause_one(
 def resume_one(
     session: Session, sid: str, how: ResumeFlags, *, if_version: int | None = None, kind: str | None = None
 ) -> "ScheduleSummary":
-    """Resume a schedule, and say when it runs next; returns it. Raises ScheduleNotFound, also for a wrong kind."""
+    """Resume a schedule, print its next time, and return it. Raises ScheduleNotFound, also for a wrong kind."""
     was = session.status(sid, kind=kind)
     found = session.schedules.resume(sid, how.reason or "", from_now=how.from_now, if_version=if_version)
     words = f"resumed {sid}" if was == "paused" else f"{sid} was not paused"

@@ -44,7 +44,7 @@ _ID = re.compile(r'"id"\s*:\s*("(?:[^"\\\x00-\x1f]|\\.){0,200}"|-?[0-9]{1,18}(?!
 
 @dataclass(frozen=True, slots=True)
 class PreviewFlags:
-    """Which times are shown: `count` after a moment, or those of a span."""
+    """The options that select times: `count` times after one time, or those of a span."""
 
     after: str | None = flag("--after", metavar="TIME", help="Times later than this moment; now unless given.")
     count: int | None = flag(
@@ -60,7 +60,7 @@ class PreviewFlags:
     db: str | None = shared(data_options)
 
     def check(self) -> None:
-        """Raise UsageError unless it is one moment, or a whole span."""
+        """Raise UsageError unless the options are one time, or a complete span."""
         if (self.first is None) != (self.last is None) or (self.first is not None and self.after is not None):
             raise click.UsageError("a span is --from TIME --to TIME; without it, --after TIME and --count N")
 
@@ -142,7 +142,7 @@ def _of_flags(recurrence: "Recurrence", asked: PreviewFlags) -> "TimePreview":
 
 
 def _of_schedule(sid: str, asked: PreviewFlags) -> "tuple[TimePreview, Instant]":
-    """The times of a schedule, and the present by the clock of its database."""
+    """The times of a schedule, and the current time by the clock of its database."""
     # Imported here, since a preview of flags needs no database.
     from evertick.cli.schedule.session import open_session
     from evertick.cli.schedule.words import times_of_schedule
@@ -159,7 +159,7 @@ def _of_schedule(sid: str, asked: PreviewFlags) -> "tuple[TimePreview, Instant]"
 
 
 def previews(lines: Iterable[str], after: str, count: int) -> Iterator[dict[str, Any]]:
-    """What each line asks for; blank lines are passed over."""
+    """The reply to each input line; blank lines are skipped."""
     for line in lines:
         if line.strip():
             yield _answer(line, after, count)
@@ -194,7 +194,7 @@ def _id_in(line: str) -> str | int | None:
 
 
 def _line_of(answer: dict[str, Any]) -> str:
-    """An answer as one line; half a surrogate pair that came in goes out escaped."""
+    """A reply as one line; a lone surrogate from the input is escaped."""
     text = json.dumps(answer, ensure_ascii=False)
     try:
         text.encode()
@@ -238,7 +238,7 @@ def _written(recurrence: "Recurrence", times: list[int]) -> list[str]:
 
 
 def _actual(recurrence: "Recurrence", after: int, number: int, seed: str) -> list[str]:
-    """The times with their jitter, in UTC; each is searched for after the one before, as it really was."""
+    """The actual times (with jitter), in UTC. Each search begins at the exact previous time."""
     from evertick.recurrence.parse.moments import format_instant
     from evertick.recurrence.search.jitter import jitter_ms
 
@@ -263,7 +263,8 @@ def _description(spec: "Spec") -> str | None:
 def _sentence(recurrence: "Recurrence") -> str | None:
     """The spec in English; None if it cannot be described.
 
-    `describe` says "never" for dates that do not exist. If exclusions remove every time, only the compiled form knows.
+    `describe` returns "never" for dates that do not exist. A spec whose exclusions remove every time is detected only
+    by compiling it.
     """
     said = _description(recurrence.spec)
     if said is None or said.startswith("never") or not recurrence.spec.has_sources or not recurrence.is_empty():
@@ -303,7 +304,7 @@ def _preview(recurrence: "Recurrence", after: int, count: int, until: int | None
 
 
 def _say(shown: "TimePreview") -> None:
-    """The sentence and the warnings: words, so they go to stderr."""
+    """Write the description and the warnings, to stderr because they are not data."""
     click.echo(shown.description or "", err=True)
     if shown.never:
         click.echo("it never fires", err=True)
@@ -314,7 +315,7 @@ def _say(shown: "TimePreview") -> None:
 
 
 def _table(shown: "TimePreview", now: Instant) -> None:
-    """The times: data, so they go to stdout; with tabs in a pipe."""
+    """Write the times, to stdout because they are data; in a pipe separated by tabs."""
     from evertick.recurrence.parse.moments import parse_instant
 
     wide = on_terminal()

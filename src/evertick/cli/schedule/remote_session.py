@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class RemoteFunctions:
-    """Every name is a function: the server knows which there are."""
+    """Accepts every name as a function, because only the server knows them."""
 
     def resolve(self, target: Target, /) -> Function[..., Any]:
         """The function of that name."""
@@ -52,7 +52,7 @@ class RemoteFunctions:
 
 @dataclass(frozen=True, slots=True)
 class RemoteSession(OnServer):
-    """A client, and everything that can be done to its tenant's schedules."""
+    """The operations on schedules of a server's tenant."""
 
     functions: Functions
 
@@ -62,7 +62,7 @@ class RemoteSession(OnServer):
         return self.client.schedules
 
     def pool_of(self, function: Function[..., Any]) -> str | None:
-        """See `ScheduleSession.pool_of`; here the server's code says it."""
+        """See `ScheduleSession.pool_of`; the server's code is used."""
         if not isinstance(function, NamedFunction):
             return pool_name(function.pool)
         return next((each.pool for each in self.client.functions() if each.name == function.name), None)
@@ -108,7 +108,7 @@ class RemoteSession(OnServer):
         return existed, self.schedules.create(dry_run=dry_run, **stated(new))
 
     def updated(self, schedule_id: str, update: Update) -> tuple[ScheduleDescription, ScheduleDescription]:
-        """See `ScheduleSession.updated`. Raises VersionConflict if somebody else changes it at the same time."""
+        """See `ScheduleSession.updated`. Raises VersionConflict if another caller changes it concurrently."""
         before = self.schedules.get(schedule_id)
         version = before.version if update.if_version is None else update.if_version
         change = self.schedules.replace if update.is_whole else self.schedules.update
@@ -135,12 +135,12 @@ class RemoteSession(OnServer):
             cursor = page.cursor
 
     def has_no_worker(self) -> bool:
-        """See `ScheduleSession.has_no_worker`; workers belong to no tenant, so a token may not see them."""
+        """See `ScheduleSession.has_no_worker`. A token of one tenant may not see workers; then it is not known."""
         return False
 
 
 def moment_of(text: str, flag: str, recurrence: Recurrence | None, now: Instant, edge: Edge = "first") -> datetime:
-    """A moment of the command line, on the clock of `recurrence` if it has no zone; see `typed_moment`.
+    """A time of the command line; without a zone it is in the zone of `recurrence`. See `typed_moment`.
 
     Raises InvalidSpec.
     """
@@ -149,7 +149,7 @@ def moment_of(text: str, flag: str, recurrence: Recurrence | None, now: Instant,
 
 
 def check_kind(schedule_id: str, found: str, kind: str | None) -> None:
-    """Raise ScheduleNotFound if a schedule of another kind was found where a `kind` is wanted."""
+    """Raise ScheduleNotFound if a `kind` is required and the found schedule is of another one."""
     if kind is not None and found != kind:
         cure = f"list them with `evertick {kind} list{tenant_option(chosen_tenant())}`"
         raise ScheduleNotFound(f"{schedule_id!r} is not a {kind}; {cure}")

@@ -26,19 +26,19 @@ DONE: Final = {"pause": "paused", "resume": "resumed", "delete": "deleted"}
 
 
 def named(sid: str | None) -> str:
-    """The schedule's id. Raises Misuse if it is missing."""
+    """Return the schedule's id. Raises Misuse if it is missing."""
     if sid is None:
         raise Misuse("which schedule? give its id")
     return sid
 
 
 def sid_option(command: Command) -> Command:
-    """The schedule's id: `--schedule-id ID`, or just the id; received as `sid: str`."""
+    """Add the schedule's id, as `--schedule-id ID` or as an argument; received as `sid: str`."""
     return _sid(command, required=True)
 
 
 def sid_or_query(command: Command) -> Command:
-    """As `sid_option`, but it may be missing: received as `sid: str | None`."""
+    """As `sid_option`, but the id may be missing: received as `sid: str | None`."""
     return _sid(command, required=False)
 
 
@@ -79,7 +79,7 @@ if_version_option: Final = click.option(
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """One schedule by its id, or all that a query chooses."""
+    """One schedule by its id, or all schedules that a query selects."""
 
     sid: str | None = shared(sid_or_query)
     query: str | None = flag("--query", "-q", metavar="TERMS")
@@ -87,7 +87,7 @@ class Selection:
     yes: bool = flag("--yes", default=False, help="Do not ask for confirmation.")
 
     def where(self, session: "Session", verb: str) -> "Where":
-        """What the query chooses, once that is confirmed. Raises UsageError if both a query and an id are given."""
+        """The filters of the query, after a confirmation. Raises UsageError if an id is given, too."""
         if self.sid is not None or self.if_version is not None:
             raise click.UsageError("--query chooses many schedules; leave out the id and --if-version")
         from evertick.app.schedules.lists import HELP
@@ -105,7 +105,7 @@ class Selection:
 
 
 def change_all(session: "Session", verb: str, where: "Where", out: OutputOptions, **how: Any) -> None:
-    """Do something to all schedules that are chosen, and say to how many."""
+    """Apply the operation `verb` to all selected schedules, and print their number."""
     from evertick.api.commands import ChangedCount
 
     with counting(f"schedules are {DONE[verb]}", session.store) as progress:
@@ -115,7 +115,7 @@ def change_all(session: "Session", verb: str, where: "Where", out: OutputOptions
 
 
 def queried(text: str, now: Instant) -> "Where":
-    """What `--query` chooses. Raises Misuse, which names the flag."""
+    """The filters in the text of `--query`. Raises Misuse with the name of the option."""
     from evertick.app.schedules.lists import parse_query
 
     try:
@@ -125,13 +125,13 @@ def queried(text: str, now: Instant) -> "Where":
 
 
 def selection_options(verb: str, example: str) -> Decorator[Any]:
-    """`--sid`, `--query`, `--if-version` and `--yes`, received as `chosen: Selection`."""
+    """Add `--sid`, `--query`, `--if-version` and `--yes`, received as `chosen: Selection`."""
     chosen = f"{verb.capitalize()} all that it chooses: {example}."
     return flags(Selection, "chosen", changed={"query": {"help": chosen}})
 
 
 def pages(session: "Session", where: "Where", sort: str, limit: int) -> "list[ScheduleSummary]":
-    """At most `limit` schedules."""
+    """At most `limit` schedules, read in pages."""
 
     def page(size: int, cursor: str | None) -> tuple["tuple[ScheduleSummary, ...]", str | None]:
         found = session.schedules.list(sort=sort, limit=size, cursor=cursor, **where)
@@ -141,7 +141,7 @@ def pages(session: "Session", where: "Where", sort: str, limit: int) -> "list[Sc
 
 
 def counted(count: int) -> str:
-    """How many schedules, in words."""
+    """A number of schedules as text: `1 schedule`, `1,200 schedules`."""
     return f"{count:,} schedule{'' if count == 1 else 's'}"
 
 

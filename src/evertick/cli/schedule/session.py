@@ -24,10 +24,9 @@ Session: TypeAlias = "ScheduleSession | RemoteSession"
 
 
 def open_session(db: str | None, app_file: str | None = None) -> AbstractContextManager[Session]:
-    """The schedules of the server that was named, else of the database that `db` names, else of the one here.
+    """The schedules of the given server, or else of the database `db`, or else of the default database.
 
-    `app_file` is an app to check against. Raises as `open_client` and `open_database` do, and what importing the app
-    raises.
+    `app_file` is an app to check against. Raises what `open_client`, `open_database` and the import of the app raise.
     """
     functions: Functions | None = None
     settings: Settings | None = None
@@ -53,7 +52,7 @@ def open_session(db: str | None, app_file: str | None = None) -> AbstractContext
 
 
 def note_if_alone(session: Session) -> bool:
-    """Say that a backfill waits for a worker, if it is known that none lives; returns whether it is."""
+    """Print a note that a backfill waits, if it is known that no worker is alive. Return whether that is so."""
     is_alone = session.has_no_worker()
     if is_alone:
         click.echo("note: no worker runs on this database; the backfill goes on when one is started", err=True)

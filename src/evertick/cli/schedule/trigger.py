@@ -33,7 +33,7 @@ SHOWN: Final = ("fate", "reason", "run", "job_id", "outcome")
 
 @dataclass(frozen=True, slots=True)
 class TriggerFlags:
-    """How one run is started, and whether its end is waited for."""
+    """The options for starting one run, and for waiting for its end."""
 
     overlap: str | None = flag(
         "--overlap-policy", metavar="POLICY", help="For this run; AllowAll means now, whatever runs."
@@ -47,7 +47,7 @@ class TriggerFlags:
 
     @property
     def wait_s(self) -> float | None:
-        """Seconds to wait for the run's end; None not to wait. Raises UsageError, InvalidSpec."""
+        """The seconds to wait for the end of the run; None to not wait. Raises UsageError, InvalidSpec."""
         if self.timeout is not None and not self.wait:
             raise click.UsageError("--timeout limits --wait")
         if not self.wait:
@@ -71,7 +71,7 @@ def trigger(sid: str, how: TriggerFlags, app_file: str | None, db: str | None, o
 
 
 def trigger_one(session: Session, sid: str, how: TriggerFlags, out: OutputOptions, *, kind: str | None = None) -> int:
-    """Trigger a schedule and say what became of it; returns the exit code."""
+    """Trigger a schedule and print the result; return the exit code."""
     from evertick.api.schedules import OccurrenceView
     from evertick.cli.schedule.words import occurrence_words
 
@@ -100,7 +100,7 @@ def trigger_one(session: Session, sid: str, how: TriggerFlags, out: OutputOption
 
 
 def _error_of(session: Session, found: "OccurrenceView") -> str:
-    """The error of a run that has failed, in words; empty if there is none."""
+    """The error of a failed run as text; empty if there is none."""
     from evertick.cli.dev.lines import error_line_of
 
     job = None if found.job_id is None else session.job(found.job_id)
@@ -110,7 +110,7 @@ def _error_of(session: Session, found: "OccurrenceView") -> str:
 
 
 def said(found: "OccurrenceView") -> str:
-    """What became of a trigger, in a sentence."""
+    """The result of a trigger as a sentence."""
     match found.fate:
         case Fate.STARTED:
             return f"started {found.run}"
@@ -125,7 +125,7 @@ def said(found: "OccurrenceView") -> str:
 def until_ended(
     session: Session, found: "OccurrenceView", seconds: float, *, says_what_it_needs: bool
 ) -> "OccurrenceView":
-    """The occurrence when its run has ended, or when it will not start, or when the time is over."""
+    """Wait until the run has ended, will not start, or the time is over; return the occurrence."""
     hint_at = time.monotonic() + HINT_AFTER_S if says_what_it_needs else None
 
     def find() -> "OccurrenceView | None":
@@ -143,7 +143,7 @@ def until_ended(
 
 
 def _hint(session: Session, seen: "OccurrenceView", *, waits: bool) -> None:
-    """Say what a run needs that has not begun."""
+    """If a run has not begun, print what it waits for."""
     job = None if seen.job_id is None else session.job(seen.job_id)
     if job is not None and job.state is JobState.PENDING and job.attempt == 0:
         needed = "`evertick dev` or `evertick worker` on this database"
@@ -154,7 +154,7 @@ def _hint(session: Session, seen: "OccurrenceView", *, waits: bool) -> None:
 
 
 def watch(session: Session, find: "Callable[[], OccurrenceView | None]", seconds: float) -> "OccurrenceView | None":
-    """Call `find` at every change and every half second until it finds something; None if the time is over."""
+    """Call `find` after every change and every half second until it returns a value; None if the time is over."""
     deadline = time.monotonic() + seconds
     with ChangeWaiter(session.store) as news:
         while True:

@@ -46,7 +46,7 @@ UNSETTABLE: Final = ("input", *UNSET_IN_SPEC, *UNSET_ELSEWHERE)
 
 @dataclass(frozen=True, slots=True)
 class UpdateFlags:
-    """How an update treats what is not given."""
+    """The options of `update`, except those for the new definition."""
 
     unset: tuple[str, ...] = flag(
         "--unset", default=(), type=click.Choice(UNSETTABLE), metavar="NAME",
@@ -134,7 +134,7 @@ def _one(
 
 
 def _call(session: Session, sid: str, definition: DefinitionFlags, how: UpdateFlags) -> "FunctionCall | None":
-    """The new function with its arguments, if either changes. Raises UsageError where something is missing."""
+    """The new function with its arguments; None if neither changes. Raises UsageError if an option is missing."""
     from evertick.app.functions.function import FunctionCall
 
     call = definition.call(session.functions)
@@ -149,7 +149,7 @@ def _call(session: Session, sid: str, definition: DefinitionFlags, how: UpdateFl
 
 
 def _changed_spec(old: "Spec", spec_flags: SpecFlags, how: UpdateFlags, now_s: int) -> "Spec | None":
-    """The old spec with what the flags say; None if they say nothing about it."""
+    """The old spec with the options applied; None if no option changes it."""
     from evertick.recurrence.wire.reading import spec_from_wire
     from evertick.recurrence.wire.writing import spec_to_wire
 
@@ -165,13 +165,13 @@ def _changed_spec(old: "Spec", spec_flags: SpecFlags, how: UpdateFlags, now_s: i
 def _patch(
     definition: DefinitionFlags, unset: tuple[str, ...], call: "FunctionCall | None", spec: "Spec | None"
 ) -> dict[str, Any]:  # fmt: skip
-    """What is given, as a patch."""
+    """The given values as a patch."""
     lifted = {UNSET_ELSEWHERE[name]: None for name in unset if name in UNSET_ELSEWHERE}
     return {**definition.options(), **some({"when": spec, "do": call}), **lifted}
 
 
 def _say_what_stays(before: "ScheduleDescription", after: "ScheduleDescription") -> None:
-    """New times replace the old ones alone: say which zone, exceptions and bounds of the old ones still apply."""
+    """If the times were replaced, print which zone, exclusions and bounds of the old spec still apply."""
     from evertick.cli.schedule.differences import text_of
     from evertick.recurrence.wire.writing import spec_to_wire
 
@@ -216,16 +216,16 @@ LEFT_OUT: Final = "left out {}: declared in code, without such an argument, or a
 
 
 class _LeftOutError(Exception):
-    """A schedule is not meant, or needs no change; its transaction ends."""
+    """Rolls back the transaction of a schedule that is not selected or needs no change."""
 
 
 def patch_of(change: "CallChange", before: "ScheduleDescription") -> dict[str, Any]:
-    """What changes of a schedule. Raises InvalidArguments, which names it; FunctionNotFound."""
+    """The patch of a schedule. Raises InvalidArguments with the schedule's id, FunctionNotFound."""
     return {"do": change.changed(before.target.function, before.target.args, f"schedule {before.id!r}")}
 
 
 def update_many(session: Session, change: "CallChange", where: "Where", out: OutputOptions, *, dry_run: bool) -> int:
-    """Change the schedules that are chosen, and say which; returns the exit code."""
+    """Change the selected schedules and print them; return the exit code."""
     from evertick.api.commands import UpdatedSchedule
     from evertick.cli.schedule.changes import Update
     from evertick.cli.schedule.differences import difference, text_of

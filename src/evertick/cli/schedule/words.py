@@ -57,17 +57,17 @@ SIGNS: Final = {"started": "✓", "buffered": "≡", "skipped": "↷", "missed":
 
 
 def iso(moment: datetime | None) -> str:
-    """A moment in UTC; empty for None."""
+    """A time in UTC as text; empty for None."""
     return "" if moment is None else to_iso(from_datetime(moment))
 
 
 def summary_words(schedule: ScheduleSummary, moment: MomentWriter) -> dict[str, str]:
-    """A schedule in a list as text."""
+    """The fields of a schedule in a list as text."""
     return words_of(schedule, moment) | {"function": schedule.runs}
 
 
 def description_words(schedule: ScheduleDescription, moment: MomentWriter) -> dict[str, str]:
-    """Everything about a schedule as lines of text; what says nothing is empty."""
+    """Everything about a schedule as text; fields without a value are empty."""
     words = summary_words(schedule, moment)
     words["spec"] = json_text(schedule.to_json()["spec"])
     words["target"] = _target(schedule)
@@ -90,12 +90,12 @@ def _open_run(run: OpenRunView, moment: MomentWriter) -> str:
 
 
 def occurrence_words(each: OccurrenceView, moment: MomentWriter) -> dict[str, str]:
-    """A row of the ledger as text. Nominal times are names, so they are never relative."""
+    """The fields of a ledger row as text. Nominal times identify occurrences, so they are never relative."""
     return words_of(each, moment, exact=("nominal", "actual"))
 
 
 def occurrence_line(each: OccurrenceView) -> str:
-    """A row of the ledger in a line."""
+    """A row of the ledger as one line."""
     sign = "✕" if each.outcome in ("failed", "timed_out") else SIGNS[each.fate]
     parts = [f"{iso(each.nominal)} {sign} {each.fate} ({each.reason})"]
     if each.fate == "started" and each.run is not None:
@@ -109,7 +109,7 @@ def occurrence_line(each: OccurrenceView) -> str:
 
 
 def backfill_line(each: BackfillView) -> str:
-    """How far a backfill has come, in a line."""
+    """The progress of a backfill as one line."""
     rest = {"waiting": each.waiting, "skipped": each.skipped, "missed": each.missed}
     parts = [f"{each.started:,} of {each.times:,} started, {each.ended:,} ended"]
     parts += [f"{count:,} {word}" for word, count in rest.items() if count]
@@ -117,7 +117,7 @@ def backfill_line(each: BackfillView) -> str:
 
 
 def _target(schedule: ScheduleDescription) -> str:
-    """What it calls, in a line: `app.report {"id": 3}`; of a script its input."""
+    """The call of a schedule as one line: `app.report {"id": 3}`; for a script with its input."""
     target = schedule.target
     parts = [schedule.runs]
     given = target.args if schedule.script is None else target.args.get("input")
@@ -156,7 +156,7 @@ def _pause(schedule: ScheduleDescription, moment: MomentWriter) -> str:
 
 
 def _silent(schedule: ScheduleDescription) -> str:
-    """What it means that the clock was set back, and the command that helps."""
+    """If the clock was set back: the time up to which no time counts, and the command that fixes it; else empty."""
     if schedule.silent_until is None:
         return ""
     command = f"evertick schedule resume {schedule_word(schedule.id)} --from-now"
@@ -175,7 +175,7 @@ SHOWN: Final = 5
 
 
 def say_state(schedule: ScheduleDescription) -> None:
-    """Say on stderr why a schedule starts no scheduled runs, if it does not."""
+    """If a schedule starts no scheduled runs, print the reason on stderr."""
     if not schedule.spec.has_sources:
         click.echo("note: it has no times; it runs only when triggered", err=True)
     if schedule.pause is not None:
@@ -188,7 +188,7 @@ def say_state(schedule: ScheduleDescription) -> None:
 
 
 def write_times(times: Sequence[TimeView], spec: Spec, now: Instant) -> None:
-    """Write times for people, aligned on a terminal, tab-separated in a pipe."""
+    """Write times for people: aligned on a terminal, separated by tabs in a pipe."""
     recurrence = compile_spec(spec)
     wide = on_terminal()
     for time in times:
@@ -201,13 +201,13 @@ def write_times(times: Sequence[TimeView], spec: Spec, now: Instant) -> None:
 
 
 def previewed(recurrence: Recurrence, time: TimeView) -> PreviewedTime:
-    """A time of a schedule; `actual` only where jitter moves it."""
+    """A time of a schedule; `actual` is set only if jitter changes it."""
     actual = {} if time.actual == time.nominal else {"actual": to_iso(from_datetime(time.actual))}
     return PreviewedTime.at(recurrence, from_datetime(time.nominal) // 1000, **actual)
 
 
 def times_of_schedule(session: "Session", sid: str, start: str, end: str | None, count: int) -> TimePreview:
-    """At most `count` times of a schedule: those after `start`, or those in [start, end).
+    """At most `count` times of a schedule: in [start, end), or without `end` those after `start`.
 
     Raises ScheduleNotFound, InvalidSpec.
     """

@@ -39,7 +39,7 @@ PLAN_FIELDS: Final = ("limits", "own", "scripts", "schedules", "runs_last_hour",
 
 @dataclass(frozen=True, slots=True)
 class DraftFlags:
-    """What is written of a draft, apart from its source."""
+    """The options for a draft, except its source."""
 
     language: str | None = flag(
         "--language", type=click.Choice(tuple(ENDINGS)), help="That of the file's ending unless given."
@@ -52,7 +52,7 @@ class DraftFlags:
     db: str | None = shared(data_options)
 
     def given(self, file: Path | None) -> dict[str, Any]:
-        """What is given, in the words of `scripts.edit`. Raises InvalidSpec for parameters that are no JSON."""
+        """The given options as keywords of `scripts.edit`. Raises InvalidSpec for parameters that are not JSON."""
         language = self.language or (None if file is None else LANGUAGES.get(file.suffix))
         found = {"language": language, "note": self.note}
         schema = {} if self.parameters is None else {"parameters": _json_of(self.parameters, "--parameters")}
@@ -236,7 +236,7 @@ def delete(script: str, db: str | None, out: OutputOptions) -> None:
 
 
 def _edited(session: AnyScriptSession, name: str, if_revision: int | None) -> "ScriptView | None":
-    """The script after its source was edited; None if it was not changed."""
+    """Open the source in an editor. Return the changed script; None if it was not changed."""
     before = session.scripts.get(name)
     folder = Path(tempfile.mkdtemp(prefix="evertick-script-"))  # which only this user can read
     file = folder / f"script{ENDINGS.get(before.language, '')}"
@@ -258,7 +258,7 @@ def _edited(session: AnyScriptSession, name: str, if_revision: int | None) -> "S
 
 
 def _json_of(text: str | None, what: str) -> Any:
-    """The value of an option, JSON or the name of a file with it; None for `none`. Raises InvalidSpec."""
+    """The value of an option: JSON, or the name of a JSON file; None for `none`. Raises InvalidSpec."""
     return None if text in (None, "none") else parse_json(text_or_file(text, what))
 
 

@@ -22,7 +22,7 @@ from evertick.store.store import Store
 
 @dataclass(frozen=True, slots=True)
 class ScriptSession(OnDatabase):
-    """An open database, and what can be done with its scripts."""
+    """The operations on scripts, on an open database."""
 
     app: App
     has_code: bool
@@ -34,37 +34,37 @@ class ScriptSession(OnDatabase):
         return self.app.tenant(chosen_tenant()).scripts
 
     def start(self, name: str, input: Any, *, version: int | None, delay: float) -> JobId:
-        """Run a script after `delay` seconds; returns the id of its job. `version` None is the published one.
+        """Run a script after `delay` seconds; return the id of its job. `version` None means the published one.
 
-        Raises Misuse if the app whose workers run it is not known.
+        Raises Misuse if it is not known which app's workers run scripts.
         """
         if not self.has_code and _app_name(self.store) is None:
             raise Misuse("nothing here has run scripts yet; name the app with --app FILE")
         return self.scripts.start(name, input, version=version, delay=delay)
 
     def due_at(self, job_id: JobId) -> datetime | None:
-        """When a job is due; None if it is gone."""
+        """The due time of a job; None if it does not exist any more."""
         job = self.read(lambda transaction: transaction.get_job(job_id, tenant=chosen_tenant()))
         return None if job is None else to_datetime(job.due_at)
 
     def logs(self, job_id: JobId) -> JobLogs:
-        """What all attempts at a run have logged."""
+        """The log lines of all attempts at a run."""
         return JobLogs.of(self.read(lambda transaction: transaction.list_logs(job_id)), None)
 
     def close(self) -> None:
-        """Give back what the app without code holds."""
+        """Release the resources of the app."""
         self.app.close()
 
 
 def session_of(app: App, store: Store) -> ScriptSession:
-    """The scripts of an app on its database. Raises Misuse if it runs none."""
+    """The scripts of an app, on its database. Raises Misuse if the app runs no scripts."""
     if not app.uses_scripts:
         raise Misuse(f"the app {app.name} runs no scripts: its code must use app.scripts (function {SCRIPT_FUNCTION})")
     return ScriptSession(store, app, has_code=True)
 
 
 def session_on(store: Store) -> ScriptSession:
-    """The scripts of an open database, for the app whose workers run them."""
+    """The scripts of an open database. The app is the one whose workers run them."""
     app = App(_app_name(store) or "evertick")
     app.open_on(store)
     return ScriptSession(store, app, has_code=False)

@@ -128,12 +128,12 @@ def logs(script: str, limit: int, db: str | None, out: OutputOptions) -> None:
 
 
 def outcome_words(view: "ScriptRunView | ScriptTestView") -> str:
-    """How a run ended, with the limit that it exceeded."""
+    """The outcome of a run as text, with the limit that it exceeded."""
     return view.outcome if view.exceeded is None else f"{view.outcome} ({view.exceeded})"
 
 
 def error_words(error: Any) -> str:
-    """The error of a script in a line, with its place."""
+    """The error of a script as one line, with its place."""
     if error is None:
         return ""
     place = place_words(error.line, error.column)

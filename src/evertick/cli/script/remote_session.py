@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RemoteScriptSession(OnServer):
-    """A client of a server, and what can be done with its tenant's scripts."""
+    """The operations on scripts of a server's tenant."""
 
     has_code: ClassVar[bool] = True
 
@@ -40,4 +40,4 @@ class RemoteScriptSession(OnServer):
         return self.client.jobs.logs(job_id, all_attempts=True)
 
     def close(self) -> None:
-        """Nothing is to be given back."""
+        """Do nothing: there are no resources to release."""

@@ -30,10 +30,10 @@ app_option: Final = click.option(
 
 @contextmanager
 def open_scripts(db: str | None, app_file: str | None = None) -> Iterator[AnyScriptSession]:
-    """The scripts of the server that was named, else of the database that `db` names, else of the one here.
+    """The scripts of the given server, or else of the database `db`, or else of the default database.
 
-    `app_file` is the app whose plan, tables and functions scripts have. Raises as `open_client` and `open_database`
-    do, and what importing the app raises; Misuse for an app that runs no scripts.
+    `app_file` is the app with the limits, tables and functions for scripts. Raises what `open_client`, `open_database`
+    and the import of the app raise, and Misuse for an app that runs no scripts.
     """
     from evertick.cli.run import opened as opened_app
     from evertick.cli.run import refuse_app

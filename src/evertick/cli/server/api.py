@@ -29,7 +29,7 @@ class ApiFlags:
     if_version: int | None = flag("--if-version", metavar="N", help="Only if it is still at version N (If-Match).")
 
     def body(self) -> Any:
-        """The body that was given whole; None without one. Raises UsageError."""
+        """The request body from the options; None if none is given. Raises UsageError."""
         if self.text is not None and self.file is not None:
             raise click.UsageError("--json and --file give two bodies; give one")
         text = self.text if self.file is None else self.file.read(BODY_MAX + 1)
@@ -83,7 +83,7 @@ def api(method: str, path: str, fields: tuple[str, ...], given: ApiFlags) -> Non
 
 
 def _values(fields: tuple[str, ...]) -> dict[str, Any]:
-    """The fields by name; one that is given again is a list. Raises UsageError."""
+    """The fields by name; a repeated field becomes a list. Raises UsageError."""
     found: dict[str, list[Any]] = {}
     for field in fields:
         name, equals, text = field.partition("=")

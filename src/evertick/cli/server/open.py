@@ -40,7 +40,7 @@ def open_page(what: str | None, named_id: str | None, only_prints: bool) -> None
 
 
 def _tenant(server: Server) -> str:
-    """The tenant that is meant; where none is named, the token says it."""
+    """The tenant to open: the given one, or else the one of the token."""
     named = named_tenant() or server.tenant
     if named is not None or server.token is None:
         return named or DEFAULT_TENANT

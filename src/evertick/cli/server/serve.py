@@ -34,7 +34,7 @@ _logger: Final = logging.getLogger("evertick.cli")
 
 @dataclass(frozen=True, slots=True)
 class ServeFlags:
-    """Where a server listens, and how it runs."""
+    """The options for the address and the operation of a server."""
 
     host: str = flag("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
     port: int = flag(
@@ -61,7 +61,7 @@ class ServeFlags:
     log_level: str = flag("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 
     def check(self) -> None:
-        """Raise UsageError for options that contradict each other, or that would send secrets in the clear."""
+        """Raise UsageError for options that contradict each other, or that would send secrets without encryption."""
         if (self.certificate is None) != (self.key is None):
             raise click.UsageError("--tls-certificate and --tls-key go together")
         if self.certificate is not None and self.key is not None:
@@ -145,7 +145,7 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
 
 
 def _requests(served: "Server", server: Any, running: "Running | None", let_go: Callable[[], None]) -> "StopRequests":
-    """Hear when to stop: the first request lets what is under way end, the second does not."""
+    """The handling of stop requests: the first lets running requests and actions end, the second interrupts them."""
     from evertick.app.embedded_worker import say_stopping
     from evertick.engine.runtime.stop_requests import StopRequests
 
@@ -184,9 +184,9 @@ async def _run(
 
 
 def _first_token(app: "App") -> None:
-    """Make a token on a database that has none for all tenants, and print it at a terminal.
+    """Create a token for all tenants if the database has none, and print it on a terminal.
 
-    What a service prints goes into a log that others read: there the token is made by a command.
+    The output of a service goes to a log that others can read, so a service creates none; a command does.
     """
     tokens = app.tokens
     if tokens.read(lambda transaction: transaction.has_token_of_all_tenants()):

@@ -34,7 +34,7 @@ TENANTS_CHECKED_MAX: Final = 100
 
 @contextmanager
 def naming_other_tenants(store: "Store | None") -> Iterator[None]:
-    """What the block does not find is said to be in another tenant, if the database at hand has it there."""
+    """If the block raises JobNotFound or ScheduleNotFound, add the tenants that have the thing to the message."""
     try:
         yield
     except (JobNotFound, ScheduleNotFound) as error:
@@ -50,7 +50,7 @@ def naming_other_tenants(store: "Store | None") -> Iterator[None]:
 
 
 def say_nothing_found(what: str, store: "Store | None", hint: str = "") -> None:
-    """Say that a list is empty; for a tenant that was named, of whom, and whether there is any such tenant."""
+    """Print that a list is empty. For a given tenant, also print its name, and whether that tenant is known."""
     tenant = named_tenant()
     if tenant is None:
         click.echo(f"no {what}{hint}", err=True)
@@ -60,7 +60,7 @@ def say_nothing_found(what: str, store: "Store | None", hint: str = "") -> None:
 
 
 def note_new_tenant(store: "Store") -> None:
-    """Say that nothing has the tenant that was named, if another one is called much alike."""
+    """Print a note if nothing belongs to the given tenant and another tenant has a similar name."""
     tenant = named_tenant()
     if tenant is not None and (meant := _meant(store, tenant)):
         click.echo(f"note: nothing has the tenant {tenant} yet{meant}", err=True)
@@ -83,7 +83,7 @@ def _meant(store: "Store", tenant: TenantId) -> str:
 
 
 def _tenants_with(store: "Store", error: JobNotFound | ScheduleNotFound) -> list[TenantId]:
-    """The other tenants that have what was wanted."""
+    """The other tenants that have the job or schedule that was not found."""
     if not error.wanted.isprintable():  # nothing has such an id, and PostgreSQL takes no NUL
         return []
     has = _has_schedule if isinstance(error, ScheduleNotFound) else _has_job
@@ -101,7 +101,7 @@ def _has_schedule(transaction: "Transaction", wanted: str, tenant: TenantId) -> 
 
 
 def _has_job(transaction: "Transaction", wanted: str, tenant: TenantId) -> bool:
-    """Of keys, those of jobs that have not ended: they are found by an index."""
+    """Whether a tenant has a job with this id, or an unfinished job with this key (only these are indexed by key)."""
     if wanted.startswith(f"{JOB_PREFIX}_"):
         return transaction.get_job(JobId(wanted), tenant=tenant) is not None
     return transaction.find_unfinished_key(wanted, tenant=tenant) is not None
@@ -113,28 +113,28 @@ T = TypeVar("T")
 
 
 class Access(Protocol):
-    """A tenant's data. An `App`, a `Client` and both kinds of session have it."""
+    """Access to a tenant's data. `App`, `Client` and both kinds of session implement it."""
 
     @property
     def jobs(self) -> "AnyJobs[object]":
-        """Its jobs."""
+        """The jobs of the tenant."""
         ...
 
     @property
     def data(self) -> "AnyData[object]":
-        """Its tables and documents."""
+        """The tables and documents of the tenant."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OnDatabase:
-    """An open database."""
+    """A session on an open database."""
 
     store: "Store"
 
     @property
     def now(self) -> Instant:
-        """The present by the database's clock."""
+        """The current time by the database's clock."""
         return now_of(self.store)
 
     def read(self, work: "Callable[[Transaction], T]") -> T:
@@ -142,14 +142,14 @@ class OnDatabase:
         return self.store.view(work)
 
     def write(self, work: "Callable[[Transaction], T]") -> T:
-        """Change the database, again if that meets a conflict."""
+        """Change the database; conflicts are retried."""
         from evertick.engine.runtime.executors import retry_conflicts
 
         return retry_conflicts(lambda: self.store.write(work), system_entropy())
 
     @property
     def jobs(self) -> "Jobs":
-        """The jobs of the tenant that was chosen."""
+        """The jobs of the current tenant."""
         from evertick.app.database_clock import clock_of
         from evertick.app.jobs.api import Jobs
         from evertick.app.jobs.operations import LocalJobOperations
@@ -167,19 +167,19 @@ class OnDatabase:
 
     @property
     def data(self) -> "Data":
-        """The tables and documents of the tenant that was chosen."""
+        """The tables and documents of the current tenant."""
         from evertick.app.documents.browsing import Data, DataOperations
 
         return Data(DataOperations(chosen_tenant(), lambda: self.now), self.read, self.write)
 
     def require_function(self, name: str) -> None:
-        """Raise FunctionNotFound if it was never seen."""
+        """Raise FunctionNotFound if nothing in the database has used the function."""
         from evertick.app.functions_by_name import require_seen
 
         self.read(lambda transaction: require_seen(transaction, name, chosen_tenant()))
 
     def require_schedule(self, schedule_id: str) -> None:
-        """Raise ScheduleNotFound if there is none."""
+        """Raise ScheduleNotFound if there is no such schedule."""
         from evertick.engine.schedules.outcome import not_found
 
         def work(transaction: "Transaction") -> None:
@@ -197,7 +197,7 @@ class OnDatabase:
 
 @dataclass(frozen=True, slots=True)
 class OnServer:
-    """A client of a server."""
+    """A session on a server."""
 
     client: "Client"
 
@@ -206,7 +206,7 @@ class OnServer:
 
     @property
     def now(self) -> Instant:
-        """The present by this machine's clock."""
+        """The current time by this machine's clock."""
         return SystemClock().now()
 
     @property
@@ -232,7 +232,7 @@ class OnServer:
         self.client.schedules.get(schedule_id)
 
     def pool_names(self) -> set[str] | None:
-        """See `OnDatabase.pool_names`. Pools belong to no tenant: the token of one may not see them."""
+        """See `OnDatabase.pool_names`. Pools belong to no tenant, so a token of one tenant may not see them."""
         try:
             return {each.pool for each in self.client.pools.list()}
         except AccessDenied:
@@ -244,15 +244,15 @@ Session: TypeAlias = OnDatabase | OnServer
 
 
 def open_session(db: str | None) -> AbstractContextManager[Session]:
-    """The server that was named, else the database that `db` names, else the one here. Raises as `opened`."""
+    """The given server, or else the database `db`, or else the default database. Raises as `opened`."""
     return opened(db, OnDatabase, OnServer)
 
 
 @contextmanager
 def opened(db: str | None, local: "Callable[[Store], L]", remote: "Callable[[Client], R]") -> Iterator[L | R]:
-    """A session on the server that was named, else on the database that `db` names, else on the one here.
+    """A session on the given server, or else on the database `db`, or else on the default database.
 
-    Raises as `open_client` and `open_database` do.
+    Raises as `open_client` and `open_database`.
     """
     server = chosen_server(db)
     if server is None:

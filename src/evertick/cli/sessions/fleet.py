@@ -16,7 +16,7 @@ AnyFleet: TypeAlias = "Fleet | RemoteFleet"
 
 @contextmanager
 def open_fleet(db: str | None) -> Iterator[AnyFleet]:
-    """The server that was named, else the database. Raises as `open_client` and `open_database` do."""
+    """The given server, or else the database. Raises as `open_client` and `open_database`."""
     server = chosen_server(db)
     from evertick.cli.sessions.fleets import Fleet, RemoteFleet
 

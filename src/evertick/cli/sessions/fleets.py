@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fleet(OnDatabase):
-    """An open database."""
+    """The operations that concern all tenants, on an open database."""
 
     is_local: ClassVar[Literal[True]] = True
 
@@ -42,12 +42,12 @@ class Fleet(OnDatabase):
         return Tokens(operations, self.read, self.store.write)
 
     def status(self, tenant: TenantId | None) -> StatusView:
-        """The state of a tenant's jobs, or of all, and of the workers."""
+        """The state of the workers, and of the jobs of a tenant; None means all tenants."""
         now, failure = self.now, self.store.write_failure(thorough=True)
         return self.read(lambda transaction: status_of(transaction, tenant, now, failure))
 
     def doctor(self, tenant: TenantId | None) -> FleetReport:
-        """What keeps workers from doing what a tenant has scheduled, or all."""
+        """The problems that keep workers from running what a tenant has scheduled; None means all tenants."""
         now, around = self.now, Surroundings.of(self.store)
         return self.read(lambda transaction: examine_fleet(transaction, tenant, now, around))
 
@@ -59,7 +59,7 @@ class Fleet(OnDatabase):
 
 @dataclass(frozen=True, slots=True)
 class RemoteFleet(OnServer):
-    """A client of a server. `tenant` is the one that was named, or the only one that the token reaches."""
+    """The operations of `Fleet` on a server. `tenant` is the given one, or the only one that the token can access."""
 
     tenant: TenantId | None
 
@@ -77,18 +77,18 @@ class RemoteFleet(OnServer):
 
     @property
     def tokens(self) -> "groups.Tokens":
-        """The tokens of the tenant; of all if none was named."""
+        """The tokens of the tenant; of all tenants if none was given."""
         from evertick.client.fleet import TokenRequests
 
         tokens = self.client.tokens
         return tokens if self.tenant is not None else tokens.with_operations(TokenRequests())
 
     def status(self, tenant: TenantId | None) -> StatusView:
-        """See `Fleet.status`; workers are shown of all tenants alone."""
+        """See `Fleet.status`. Workers are included only for all tenants."""
         return self.client.status(all_tenants=self.tenant is None)
 
     def doctor(self, tenant: TenantId | None) -> FleetReport:
-        """See `Fleet.doctor`; the clock is the server's."""
+        """See `Fleet.doctor`. The checked clock is the server's."""
         return self.client.doctor(tenant=tenant)
 
     def workers(self) -> Sequence[WorkerView]:
@@ -97,7 +97,7 @@ class RemoteFleet(OnServer):
 
 
 def _user() -> str:
-    """Who types the command."""
+    """The user name of the caller."""
     try:
         return f"user {getpass.getuser()}"
     except (OSError, KeyError):

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 
 class RunEnded(Conflict):
-    """The run has ended, or is not paused, so there is nothing to do."""
+    """The run has ended, or is not paused, so nothing can be changed."""
 
     code = "run_ended"
 
 
 @dataclass(frozen=True, slots=True)
 class SignalFlags:
-    """What is sent with an event."""
+    """The options for the value of an event."""
 
     word: str | None = shared(click.argument("word", metavar="[VALUE]", required=False))
     json_words: str | None = flag("--json", metavar="JSON", help="The value as JSON, instead of VALUE.")
@@ -52,7 +52,7 @@ class SignalFlags:
     )
 
     def value(self) -> Any:
-        """The value, None if none is given. Raises UsageError."""
+        """The value of the event; None if none is given. Raises UsageError."""
         given = given_json(self.json_words, self.json_file, "the value")
         if given is None:
             return None if self.word is None else json_or_text(self.word, "VALUE")
@@ -89,7 +89,7 @@ def signal(run_id: str, event: str, what: SignalFlags, db: str | None, out: Outp
 
 
 def _meant(run_id: str, event: str, seen: "RunTimeline") -> str:
-    """What a run waits for in place of an event that was sent to it, and whether one of these may be meant."""
+    """A hint after an event for which the run does not wait: the events for which it waits, and similar names."""
     from evertick.app.registry import nearest_names
 
     names = seen.awaited_events
@@ -106,14 +106,14 @@ def _meant(run_id: str, event: str, seen: "RunTimeline") -> str:
 
 @dataclass(frozen=True, slots=True)
 class OpenRuns(RunFilters):
-    """Open runs by their ids or keys, or all that filters choose."""
+    """Open runs, given by their ids or keys, or selected by filters."""
 
     run_ids: tuple[str, ...] = shared(click.argument("run_ids", metavar="[ID]...", nargs=-1))
     is_all: bool = flag("--all", default=False, help="All open runs.")
     yes: bool = flag("--yes", default=False, help="Do not ask for confirmation.")
 
     def check(self, states: tuple[RunState, ...]) -> None:
-        """Raise UsageError for what contradicts itself, or names a state that is none of `states`."""
+        """Raise UsageError for options that contradict each other, or for a state that is not one of `states`."""
         if bool(self.run_ids) == (self.is_all or self.is_given):
             raise click.UsageError(
                 "name the runs by their ids or keys, or choose them with --workflow, --state, --prefix, --schedule, "
@@ -123,7 +123,7 @@ class OpenRuns(RunFilters):
             raise click.UsageError(f"--state is {' or '.join(states)} here")
 
     def ids(self, session: AnyRunSession, states: tuple[RunState, ...]) -> tuple[str, ...]:
-        """The ids of all runs that the filters choose in these states, or in those of them that are given."""
+        """The ids of the runs that the filters select, in the given states, or else in any of `states`."""
         where = self.where(session.now)
         where["state"] = self.states or states
         found, cursor = list[str](), None
@@ -136,7 +136,10 @@ class OpenRuns(RunFilters):
 
 
 def _of_each_run(operation: str, says: str, words: str, states: tuple[RunState, ...]) -> click.Command:
-    """A command, named as the operation, that changes run by run, and says so of each. `states`: what it can change."""
+    """Make a command with the name of the operation, which changes one run after the other and prints each.
+
+    `states` are the states of runs that it can change.
+    """
 
     @click.command(operation, help=words)
     @flags(OpenRuns, "choice")
@@ -190,7 +193,7 @@ resume = _of_each_run(
 def each_run(
     session: AnyRunSession, run_ids: tuple[str, ...], change: Callable[[str], bool], says: str, out: OutputOptions
 ) -> int:
-    """Change run by run; returns the exit code."""
+    """Change one run after the other; return the exit code."""
     codes, changed = list[int](), list["RunDetails"]()
     for run_id in run_ids:
         try:
@@ -213,7 +216,7 @@ def each_run(
 
 
 def _declared(app_file: str, workflow: str, event: str, value: Any) -> Any:
-    """The value of an event, as the code of the workflow declares it. Raises Misuse, InvalidArguments."""
+    """The value of an event, as the workflow's code declares its type. Raises Misuse, InvalidArguments."""
     from evertick.cli.core.loading import load_app, parse_target
 
     events = load_app(parse_target(app_file)).app.functions.resolve(workflow).events
@@ -225,7 +228,7 @@ def _declared(app_file: str, workflow: str, event: str, value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class WhichFlags:
-    """Which of several events of a name is meant."""
+    """The options that select one of several events with the same name."""
 
     id: str | None = flag("--id", metavar="EVENT_ID", help="Which one, where several of the name wait.")
     key: str | None = flag("--key", metavar="KEY", help="The one that was sent with this key.")
@@ -278,7 +281,7 @@ def list_types(deleted: bool, db: str | None, out: OutputOptions) -> None:
 
 
 def _add(operation: str, words: str) -> None:
-    """Add a command, named as the operation, that does it with the workflow NAME and shows it."""
+    """Add a command with the name of the operation, which applies it to the workflow NAME and shows the result."""
 
     @types.command(operation, help=words)
     @click.argument("name")

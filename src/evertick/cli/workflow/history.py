@@ -66,7 +66,7 @@ def _write(session: AnyRunSession, run_id: str, limit: int, with_log: bool, out:
 
 
 def _draw(run: "RunDetails", found: "RunHistory", limit: int, out: OutputOptions, session: AnyRunSession) -> None:
-    """Write the steps for people: with bars where columns are aligned."""
+    """Write the steps for people; if columns are aligned, with bars."""
     steps = found.steps()
     last, fields = steps[-limit:], list(FIELDS)
     held, now = _held(session, run, last), session.now
@@ -97,7 +97,7 @@ def _write_log(session: AnyRunSession, run: "RunView", out: OutputOptions) -> No
 
 
 def _held(session: AnyRunSession, run: "RunView", steps: "Sequence[RunStep]") -> Mapping[JobId, str]:
-    """Why the jobs of steps wait: their pool is at its limit, or no worker has claimed them yet."""
+    """The reason why the job of each waiting step has not started: the pool is at its limit, or no worker took it."""
     from evertick.app.workflows.details import STEPS_MAX
 
     if not any(step.outcome == "running" and step.kind in JOBS for step in steps):
@@ -111,7 +111,7 @@ def _held(session: AnyRunSession, run: "RunView", steps: "Sequence[RunStep]") ->
 
 
 def _words(step: "RunStep", run: "RunView", held: Mapping[JobId, str]) -> dict[str, str]:
-    """A step as text. Times are exact, so that steps can be compared."""
+    """The fields of a step as text. Times are exact, so that steps can be compared."""
     from evertick.cli.dev.lines import error_line
 
     words = words_of(step, OutputOptions(time_style="iso").moments(Instant(0)))
@@ -138,7 +138,7 @@ def _span(step: "RunStep", now: Instant) -> "Span":
 
 
 def _headline(run: "RunView", out: OutputOptions, now: Instant) -> str:
-    """The run in a line."""
+    """The run as one line."""
     words = words_of_run(run, out.moments(now))
     moments = (("started", "created_at"), ("wakes", "wakes_at"), ("ended", "completed_at"))
     parts = [run.function, run.id, run.key or "", run.state.value]
@@ -162,7 +162,7 @@ def bars(spans: Sequence[Span], width: int) -> list[str]:
 
 
 def _bar(axis: Axis, span: Span, width: int) -> str:
-    """The bar of a span. Every span has a column, however short it is."""
+    """The bar of a span. Even the shortest span has one column."""
     start, end = axis.at(span.start), axis.at(span.end)
     first = min(int(start), width - 1)
     last = max(first + 1, min(round(end), width))

@@ -18,7 +18,7 @@ from evertick.store.store import Store
 
 @dataclass(frozen=True, slots=True)
 class RunSession(OnDatabase):
-    """An open database, and what can be done with its runs."""
+    """The operations on workflow runs, on an open database."""
 
     operations: WorkflowOperations
 
@@ -29,23 +29,23 @@ class RunSession(OnDatabase):
 
     @property
     def types(self) -> WorkflowTypes:
-        """Workflows themselves."""
+        """The operations on workflows, as opposed to their runs."""
         return WorkflowTypes(TypeOperations(self.operations.job_builder), self.read, self.write)
 
     def logs(self, run_id: JobId) -> JobLogs:
-        """What the code and the steps of a run have logged."""
+        """The log lines of a run's code and steps."""
         return JobLogs.of(self.read(lambda transaction: transaction.list_logs(run_id)), None)
 
     def require_known(self, workflow: str) -> None:
-        """Raise FunctionNotFound if nothing has such a workflow."""
+        """Raise FunctionNotFound if there is no workflow of this name."""
         self.read(partial(require_seen, name=workflow, tenant=chosen_tenant()))
 
     def has_no_worker(self) -> bool:
-        """Whether it is known that no worker lives."""
+        """Whether it is known that no worker is alive."""
         return not self.read(lambda transaction: transaction.workers_alive(self.now))
 
     def with_key(self, key: str) -> str | None:
-        """The id of the run that has a key and has not ended."""
+        """The id of the open run with this key; None if there is none."""
         return self.read(lambda transaction: transaction.find_unfinished_key(key, tenant=chosen_tenant()))
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RemoteRunSession(OnServer):
-    """A client of a server, and what can be done with its tenant's runs."""
+    """The operations on workflow runs of a server's tenant."""
 
     @property
     def runs(self) -> "groups.Workflows":
@@ -24,7 +24,7 @@ class RemoteRunSession(OnServer):
 
     @property
     def types(self) -> "groups.WorkflowTypes":
-        """See `RunSession.types`; this needs a token of all tenants."""
+        """See `RunSession.types`. It needs a token for all tenants."""
         return self.client.workflows.types
 
     def logs(self, run_id: JobId) -> "JobLogs":
@@ -38,7 +38,7 @@ class RemoteRunSession(OnServer):
             raise unknown_function(workflow, names)
 
     def has_no_worker(self) -> bool:
-        """See `RunSession.has_no_worker`; workers belong to no tenant, so a token may not see them."""
+        """See `RunSession.has_no_worker`. A token of one tenant may not see workers; then it is not known."""
         return False
 
     def with_key(self, key: str) -> str | None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunChoice(RunFilters):
-    """Runs by their ids or keys, or all that filters choose; and from where they are to run."""
+    """The runs to restart, given by their ids or keys or selected by filters; and the step to restart from."""
 
     run_ids: tuple[str, ...] = shared(click.argument("run_ids", metavar="[ID]...", nargs=-1))
     is_all: bool = flag("--all", default=False, help="All failed runs, or all in a --state.")
@@ -39,11 +39,11 @@ class RunChoice(RunFilters):
 
     @property
     def chosen_step(self) -> int | str | None:
-        """The step by its number or its name."""
+        """The number or the name of the step; None if none is given."""
         return int(self.step) if self.step is not None and self.step.isdecimal() else self.step
 
     def check(self) -> None:
-        """Raise UsageError for what contradicts itself."""
+        """Raise UsageError for options that contradict each other."""
         if bool(self.run_ids) == (self.is_all or self.is_given):
             raise click.UsageError(
                 "name the runs to restart by their ids or keys, or choose them with --workflow, --state, --prefix, "
@@ -69,7 +69,7 @@ def restart(choice: RunChoice, db: str | None, out: OutputOptions) -> int:
 
 
 def _each(session: AnyRunSession, choice: RunChoice, out: OutputOptions) -> int:
-    """Restart run by run; returns the exit code."""
+    """Restart one run after the other; return the exit code."""
     from evertick.api.workflows import RunView
 
     step, codes, made = choice.chosen_step, list[int](), list[str]()
@@ -97,7 +97,7 @@ def _each(session: AnyRunSession, choice: RunChoice, out: OutputOptions) -> int:
 
 
 def _all(session: AnyRunSession, choice: RunChoice, out: OutputOptions) -> int:
-    """Restart all runs that the filters choose, once their number is confirmed; returns the exit code."""
+    """Restart all runs that the filters select, after their number is confirmed; return the exit code."""
     from evertick.api.commands import RestartedRuns
 
     where = choice.where(session.now)
@@ -130,7 +130,7 @@ def _all(session: AnyRunSession, choice: RunChoice, out: OutputOptions) -> int:
 
 
 def _count(session: AnyRunSession, workflow: str | None, where: "RunsWhere") -> int:
-    """How many runs are chosen that were not run again."""
+    """The number of selected runs that were not restarted already."""
     count, cursor = 0, None
     while True:
         page = session.runs.list(workflow, limit=PAGE_MAX, cursor=cursor, **where)

@@ -31,13 +31,13 @@ NAMED: Final = 3
 
 
 def words_of_waits(waits: "Sequence[RunWait]", moment: MomentWriter) -> str:
-    """What a run waits for: `event paid until 2026-11-27T09:00:00Z, action shop.charge`; empty for nothing."""
+    """The waits of a run as text: `event paid until 2026-11-27T09:00:00Z, action shop.charge`; empty for none."""
     named = [_words(each, moment) for each in waits[:NAMED]]
     return ", ".join([*named, f"{len(waits) - NAMED:,} more"] if len(waits) > NAMED else named)
 
 
 def words_of_events(run: "RunDetails", moment: MomentWriter) -> str:
-    """The events that a run has not taken: `decison (sent 04:27, 13 characters)`, a line each; empty for none."""
+    """The events that a run has not taken, one per line: `decison (sent 04:27, 13 characters)`; empty for none."""
     lines = [
         f"{each.name} (sent {moment(each.sent_at)}{_by(each)}, {each.size:,} characters)" for each in run.waiting_events
     ]
@@ -77,7 +77,7 @@ ATTRIBUTE_HELP: Final = 'Repeatable. 7 is a number, true and false are booleans,
 
 
 def attributes_of(words: Sequence[str]) -> dict[str, Value]:
-    """Attributes of the command line, NAME=VALUE. Raises click.UsageError."""
+    """The attributes in the arguments NAME=VALUE. Raises click.UsageError."""
     try:
         return from_words(words)
     except Misuse as error:
@@ -86,7 +86,7 @@ def attributes_of(words: Sequence[str]) -> dict[str, Value]:
 
 @dataclass(frozen=True, slots=True)
 class RunFilters:
-    """Which runs are meant."""
+    """The options that select runs."""
 
     workflow: str | None = flag("--workflow", metavar="NAME", help="Runs of this workflow, such as app.onboard.")
     states: tuple[str, ...] = flag(
@@ -115,7 +115,7 @@ class RunFilters:
 
     @property
     def is_given(self) -> bool:
-        """Whether any of them is."""
+        """Whether any filter is given."""
         texts = (
             self.workflow, self.prefix, self.schedule, self.error, self.since, self.until, self.occurrence_from,
             self.occurrence_until,
@@ -128,7 +128,7 @@ class RunFilters:
         )
 
     def where(self, now: Instant) -> "RunsWhere":
-        """The filters as `app.workflows.list` takes them. Raises InvalidSpec."""
+        """The filters as keywords of `app.workflows.list`. Raises InvalidSpec."""
         where: RunsWhere = {"prefix": self.prefix, "schedule": self.schedule}
         where["attributes"] = attributes_of(self.attributes)
         if self.error is not None:
@@ -152,7 +152,7 @@ class RunFilters:
 
 @dataclass(frozen=True, slots=True)
 class ListFilters(RunFilters):
-    """Which runs are listed."""
+    """The options that select the runs of a list."""
 
     limit: int = flag("--limit", type=click.IntRange(1, PAGE_MAX), default=LIMIT_DEFAULT, show_default=True)
     cursor: str | None = flag("--cursor", metavar="ID", help="Go on after this run: where a page has ended.")
@@ -182,9 +182,9 @@ def _write_list(session: AnyRunSession, filters: ListFilters, chosen: list[str],
 
 
 def _found(session: AnyRunSession, filters: ListFilters) -> "tuple[list[DetailedRun], str | None]":
-    """The runs that are listed, and where the next page begins.
+    """The runs of the list, and the cursor of the next page.
 
-    A page may hold few runs, or none, and go on all the same: then the following ones are read, too.
+    Reads several pages: a page can have few runs, or none, although others follow.
     """
     from evertick.api.workflows import DetailedRun
 
@@ -228,7 +228,7 @@ def get_run(run_id: str, db: str | None, out: OutputOptions) -> None:
 
 
 def write_run(session: AnyRunSession, run: "RunDetails", out: OutputOptions) -> None:
-    """Write one run; people see where its error was raised."""
+    """Write one run. People also get the traceback of its error."""
     from evertick.api.workflows import RunDetails
 
     chosen = out.columns(RunDetails.names(), RunDetails.names())
@@ -236,7 +236,7 @@ def write_run(session: AnyRunSession, run: "RunDetails", out: OutputOptions) -> 
 
 
 def words_of_run(run: "RunView", moment: MomentWriter) -> dict[str, str]:
-    """A run as text."""
+    """The fields of a run as text."""
     from evertick.api.workflows import DetailedRun, RunDetails
     from evertick.cli.dev.lines import error_line
 

@@ -20,15 +20,15 @@ AnyRunSession: TypeAlias = "RunSession | RemoteRunSession"
 
 
 def run_options(command: Command) -> Command:
-    """ID, `--db`, `--tenant`, `-o` and `--fields`, for commands that show one run."""
+    """Add ID, `--db`, `--tenant`, `-o` and `--fields` to a command that shows one run."""
     command = data_options(row_options(command))
     return click.argument("run_id", metavar="ID")(command)
 
 
 def open_runs(db: str | None) -> AbstractContextManager[AnyRunSession]:
-    """The runs of the server that was named, else of the database that `db` names, else of the one here.
+    """The runs of the given server, or else of the database `db`, or else of the default database.
 
-    Raises as `open_client` and `open_database` do.
+    Raises as `open_client` and `open_database`.
     """
     return opened(db, _local, _remote)
 

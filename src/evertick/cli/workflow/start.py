@@ -37,7 +37,7 @@ POLL_EVERY_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class StartFlags(CallFlags):
-    """The arguments of a run, under which id it is started, and whether its end is waited for."""
+    """The options for the id and arguments of a run, and for waiting for its end."""
 
     key: str | None = flag("--id", "--key", metavar="KEY", help="An id of yours; only one unfinished run has it.")
     on_conflict: str = flag(
@@ -104,7 +104,7 @@ def wait(run_id: str, timeout: str | None, db: str | None, out: OutputOptions) -
 
 @contextmanager
 def _opened(workflow: str, given: dict[str, Any], how: StartFlags) -> Iterator[tuple[AnyRunSession, Callable[[], str]]]:
-    """Where the run is to be, and what starts it: the app on its database, or the server that was named."""
+    """Yield the session for the run, and a function that starts it: on the app's database, or on the given server."""
     if chosen_server(how.db) is None:
         from evertick.cli.workflow.local_session import session_on
 
@@ -130,7 +130,7 @@ def _start(app: "App", workflow: str, given: dict[str, Any], how: StartFlags) ->
 
 
 def _seconds(timeout: str | None) -> float:
-    """How long to wait. Raises InvalidSpec."""
+    """The seconds to wait. Raises InvalidSpec."""
     return float("inf") if timeout is None else window(timeout).total_seconds()
 
 

@@ -458,7 +458,7 @@ class ActionLoop(Loop):
         return held.get(claim.id)
 
     def _is_written(self, running: BegunAction, end: JobEnd) -> None:
-        """Handle an action that has written its end itself."""
+        """Handle an action whose runner has written the end itself."""
         if not running.has_ended:
             running.has_ended = True
             self._free(running, end)

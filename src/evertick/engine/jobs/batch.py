@@ -36,11 +36,11 @@ class FenceLost(WriteConflict):
 
 
 class EndedItself(FenceLost):
-    """The job was held when the transaction of its batch began, so a function of the batch has ended or changed it."""
+    """A function of the batch has ended or changed its own job: the job was held when the transaction began."""
 
 
 class Losses(NamedTuple):
-    """How often in a row the mutation's own statement has lost the connection while no other statement did."""
+    """How often in a row the mutation's own statements have lost the connection, while no other statement did."""
 
     times: int
     since: Instant
@@ -85,7 +85,7 @@ class Batch:
         return self.waits + 1 < WAITING_RUNS_MAX
 
     def only(self, claims: list[Claim]) -> "list[Batch]":
-        """A list of the batch with only these claims; empty if there are no claims."""
+        """A list with one batch of only these claims; an empty list if there are no claims."""
         return [replace(self, claims=claims)] if claims else []
 
     def halves(self) -> "list[Batch]":
@@ -98,7 +98,7 @@ class Runs(Protocol):
     """The workflow runs in a batch (`engine/jobs/workflow_runs.py`)."""
 
     def resume(self, claim: Claim, *, now: Instant) -> tuple[JobEnd, bool]:
-        """Advance a run. Return its end or its parking, and whether one of its own steps has written that."""
+        """Advance a run. Return its end, or that it is parked; and whether one of its own steps has written that."""
         ...
 
     def write(self) -> None:

@@ -53,7 +53,7 @@ KEPT_MS: Final = SECOND_MS
 
 
 class Newcomers:
-    """The state of one loop about newcomers."""
+    """What one loop remembers about newcomers: jobs of tenants and queues that its last poll did not find."""
 
     def __init__(self) -> None:
         self.notified = False
@@ -88,7 +88,10 @@ class Newcomers:
         return len(came)
 
     def begin_search(self, now: Instant) -> bool:
-        """Whether to search: something was scheduled and no recent search was without result. Then starts it."""
+        """Whether to search now: something was scheduled, and no recent search found nothing.
+
+        If it returns True, the search counts as begun.
+        """
         if not self.notified or 0 <= now - self._found_none_at < EVERY_MS:
             return False
         self.notified, self._found_none_at = False, now
@@ -138,7 +141,7 @@ JOB_BYTES_MAX: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """Claimed jobs, and when the next job of any tenant is due (None: there is none).
+    """Claimed jobs, and when the next job of any tenant is due; None if there is no next job.
 
     A suspect may have to wait although it is due, so it does not cause another poll at once: `suspect_is_due` reports
     it. It is None if the claim did not poll; then the next round begins at once and polls.
@@ -463,7 +466,7 @@ class Claims:
         return in_turns(claims)
 
     def _promote(self, transaction: Transaction, now: Instant) -> int:
-        """Make jobs ready that have become due. Return their number. When the next are due is queried afterwards."""
+        """Make jobs ready that have become due. Return their number. Query the next due time only afterwards."""
         self._queried_at = LONG_AGO
         return transaction.promote_jobs(now=now, limit=PROMOTED_MAX)
 

@@ -192,9 +192,9 @@ def cancel_page(
 
 
 def _unless_damaged(build: Callable[[], T], job_id: JobId) -> T | None:
-    """Return what follows from the end of a job, or None if that cannot be read: then the job ends without it.
+    """Return the result of `build`, which follows from the end of a job; None if its data cannot be read.
 
-    Otherwise such a row would end every worker that claims it.
+    The job then ends without it. Otherwise such a row would end every worker that claims it.
     """
     try:
         return build()

@@ -69,7 +69,7 @@ class StartLimits:
         self._tenants = self._limited_of(transaction, oldest)
 
     def most_of_a_key(self, pool: str) -> int | None:
-        """How many jobs of one key a pool may run, as far as is known. None means no limit."""
+        """How many jobs with the same limit key a pool may run, by the last query. None means no limit."""
         limits = self._pools.get(pool_name(pool))
         return None if limits is None else limits.per_key
 
@@ -115,7 +115,7 @@ class StartLimits:
                 self._open[scope] -= 1
 
     def end(self, transaction: Transaction, claims: Sequence[Claim], *, now: Instant) -> None:
-        """After a claim: record what it used."""
+        """After a claim: store the part of the rates that the claimed jobs use."""
         if not self._limits:
             return
         used = Counter(scope for claim in claims for scope in _scopes(self.pool_of(claim), claim.tenant))

@@ -94,7 +94,7 @@ class MutationLoop(Loop):
                 task.cancel()
 
     def exclude(self, other: "MutationLoop") -> None:
-        """Let neither loop hold anything while a suspect runs in the other one."""
+        """Connect two loops: while one runs a suspect, the other holds nothing."""
         self._exclude(other)
         other._exclude(self)
 

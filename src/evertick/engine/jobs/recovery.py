@@ -78,7 +78,7 @@ CONFLICT_BACKOFF: Final = RetryPolicy(attempts=1_000, first_ms=5, factor=2.0, ca
 
 
 class _GivenUp(NamedTuple):
-    """A single mutation that can never be committed: it ends failed."""
+    """A single mutation that can never be committed: it ends as failed."""
 
     error: Exception
 

@@ -38,9 +38,10 @@ def divide(
     running: Mapping[TenantId, int],
     served: Mapping[TenantId, int],
 ) -> list[Share]:
-    """Up to `capacity` places for the queues of the oldest jobs.
+    """Divide up to `capacity` places among the queues of the oldest jobs.
 
-    `running` counts each tenant's running jobs; `served` grows with time.
+    `running` is the number of each tenant's running jobs. `served` is a number that grows with the time at which a
+    tenant was last served.
     """
     by_tenant: dict[TenantId, list[OldestJob]] = {}
     for first in sorted(oldest, key=_by_rank):
@@ -55,7 +56,10 @@ def divide(
 
 
 def left_behind(oldest: list[OldestJob], shares: list[Share], taken: list[Claim]) -> list[OldestJob]:
-    """The queues that may have more jobs: those without a place, and those with a full share, from its end on."""
+    """The queues that may have more jobs, with the position to continue from.
+
+    These are queues without a place, and queues whose share was used up.
+    """
     places = [(claim.queue, claim.tenant) for claim in taken]
     counts = Counter(places)
     reached = dict(zip(places, [claim.rank for claim in taken], strict=True))  # ordered by rank, so the last one stays
@@ -85,7 +89,10 @@ def in_turns(claims: Sequence[Claim]) -> list[Claim]:
 
 
 def levelled(capacity: int, running: Sequence[int]) -> list[int]:
-    """`capacity` places given one by one to the tenant with the fewest, the first among equals."""
+    """The places of each tenant: one by one they go to the tenant with the fewest, the first among equals.
+
+    `running` are the places that tenants use already; `capacity` is the number of new places.
+    """
     if not running:
         return []
     if len(set(running)) == 1:

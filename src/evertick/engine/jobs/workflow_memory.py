@@ -40,7 +40,7 @@ KNOWN_MAX: Final = 10_000
 
 
 class Misfits:
-    """The most recent runs that did not fit when they were last tried here."""
+    """The runs whose history the code did not match when they were last tried here; only the most recent ones."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -62,7 +62,7 @@ class Misfits:
 
 
 def wait_ms(tries: int) -> int:
-    """How long a run is left alone after this many misfits in a row, in milliseconds."""
+    """How long a run is not tried after this many misfits in a row, in milliseconds."""
     return round(grown_ms(tries, WAITS))
 
 
@@ -196,7 +196,7 @@ def _follows(claim: Claim, last: Claim) -> bool:
 
 
 class OneStep(NamedTuple):
-    """The run executes at most one step per transaction, so that the refused step is known."""
+    """The run executes at most one step per transaction, so that it is known which step the database refuses."""
 
     refused: Raised | None = None
     """The end of that step, which is not run again: the commit of this step alone was refused, too."""

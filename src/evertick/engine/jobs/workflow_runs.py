@@ -130,9 +130,9 @@ class OpenRuns:
         self._parked: list[Parked] = []
 
     def resume(self, claim: Claim, *, now: Instant) -> tuple[JobEnd, bool]:
-        """Advance a run. Return its end or its parking, and whether one of its own steps has written that.
+        """Advance a run. Return its end, or that it is parked; and whether one of its own steps has written that.
 
-        Raises errors of the database; every error of the run's code is its end.
+        Raises errors of the database; an error of the run's code becomes the run's end.
         """
         tracing = self._deps.tracing
         if tracing is None:
@@ -272,7 +272,7 @@ class OpenRuns:
             self._parked.append(Parked(claim.id, max(seen, default=0)))
 
     def _job_of(self, job_id: JobId, call: Call, claim: Claim, now: Instant) -> NewJob:
-        """The job as which a call begins. The run is notified of its end."""
+        """The job that runs a call. The run is notified of its end."""
         function = self._deps.runner.function(call.function)
         assert function is not None  # noqa: S101
         options, retry = call.options, call.options.retry or function.retry

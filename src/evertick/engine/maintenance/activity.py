@@ -173,7 +173,7 @@ def _text(durations: Counter[int]) -> str:
 
 
 def _spread(durations: Counter[int]) -> Counter[int]:
-    """The spread of durations in milliseconds. They are counted exactly before, which is faster, and there are few."""
+    """The histogram of durations in milliseconds. Counting equal durations first is faster, because few differ."""
     spread: Counter[int] = Counter()
     for milliseconds, count in durations.items():
         spread[bucket_of(milliseconds)] += count

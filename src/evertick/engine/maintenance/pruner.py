@@ -57,7 +57,7 @@ CHANGES_MAX: Final = 10_000
 
 
 class CountSums(Loop):
-    """Adds changes to the kept counts. Any worker does; concurrent workers take different changes."""
+    """Adds recorded changes to the stored counts. Any worker does; concurrent workers take different changes."""
 
     name = "count sums"
 

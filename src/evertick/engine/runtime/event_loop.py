@@ -29,7 +29,7 @@ LAST_TASKS_S: Final = 2.0
 
 
 def run_to_end(main: Callable[..., Coroutine[Any, Any, T]], /, *args: Any, **kwargs: Any) -> T:
-    """Like `asyncio.run(main(...))`, but until `main` itself has ended, whatever other tasks of the loop raise.
+    """Like `asyncio.run(main(...))`, but run until `main` itself has ended, even if other tasks raise errors.
 
     Raises what `main` raises, and KeyboardInterrupt for Ctrl-C.
     """
@@ -45,7 +45,7 @@ def run_to_end(main: Callable[..., Coroutine[Any, Any, T]], /, *args: Any, **kwa
 
 @contextmanager
 def loop_of_its_own() -> Iterator[asyncio.AbstractEventLoop]:
-    """An event loop for the duration of a block, which is closed in limited time.
+    """A new event loop for the duration of a block. Closing it takes limited time.
 
     asyncio cancels the remaining tasks of a loop that it closes, and waits forever for a task that ignores that. Here
     such a task has LAST_TASKS_S; then it is logged and abandoned.
@@ -110,7 +110,7 @@ def _end_in_time(loop: asyncio.AbstractEventLoop, tasks: "list[asyncio.Task[Any]
 
 
 async def rerun_if_cancelled(work: Callable[[], Awaitable[T]], is_over: Callable[[], bool]) -> T:
-    """Return the result of `work`, called again if it was cancelled, unless the cancellation is meant (`is_over`)."""
+    """Return the result of `work`. If it was cancelled although `is_over` is False, call it again."""
     while True:
         try:
             return await work()

@@ -67,7 +67,7 @@ class Executors(Protocol):
         ...
 
     async def ask(self, function: Callable[[], T]) -> T:
-        """Call a blocking function of the engine."""
+        """Call a blocking function of Evertick itself."""
         ...
 
     async def call(self, function: Callable[[], T]) -> T:
@@ -75,11 +75,11 @@ class Executors(Protocol):
         ...
 
     async def call_to_end(self, function: Callable[[], T]) -> T:
-        """Call as `call` does, from a job: if the call is cancelled, the function has ended or has not begun."""
+        """As `call`, for a job. After a cancelled call, the function has ended or never begins."""
         return await self.call(function)
 
     async def run_job(self, function: Callable[[], T]) -> T:
-        """Call the blocking function of a job. It has a thread at once: action slots limit the number of threads."""
+        """Call the blocking function of a job in a thread, at once: action slots limit the number of threads."""
         ...
 
     def close(self, *, wait: bool = True) -> None:

@@ -64,8 +64,9 @@ class RunningAction(ABC):
     def finish(
         self, transaction: Transaction, outcome: Outcome, logs: Sequence[LogLine], again_at: Instant | None = None, /
     ) -> JobEnd | None:
-        """Write the end of the job in a transaction, under the fence of its claim, in any thread: for a runner whose
-        function writes together with its end.
+        """Write the end of the job in a transaction, for a runner whose function writes together with its end.
+
+        It checks the fence of the claim, and may be called in any thread.
 
         Returns the written end, which is canceled if the job was, or None if the claim is not held any more: then
         nothing else may be written. The runner returns it as `Ran.end`.
@@ -105,7 +106,7 @@ class Runner(Protocol):
     """Runs functions. Errors of user code are outcomes; only errors of the database are raised."""
 
     def function(self, name: str, /) -> ServedFunction | None:
-        """The function of this process with a name. None if jobs cannot call such a function."""
+        """The function with this name in this process; None if there is none that jobs can call."""
         ...
 
     def functions(self) -> Sequence[ServedFunction]:
@@ -125,7 +126,7 @@ class Runner(Protocol):
         ...
 
     def check_quotas(self, unit: UnitOfWork, jobs: Sequence[NewJob], /, *, now: Instant) -> None:
-        """Raise QuotaExceeded if their tenant has no capacity for the jobs as which the steps of a run begin."""
+        """Raise QuotaExceeded if the tenant has no capacity for these jobs, which run steps of a workflow."""
         ...
 
     def within_limit(self, claim: Claim, deliver: Callable[[], None], /) -> None:

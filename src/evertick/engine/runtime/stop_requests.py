@@ -113,15 +113,16 @@ class StopRequests:
         self._steps.put(self._begin_to_close)
 
     def over(self) -> None:
-        """Give signals back to the program, which continues, and never exit its process any more."""
+        """Restore the program's signal handlers. The program continues, so its process is not ended any more."""
         self._forget_signals()
         self._steps.put(self._end)
 
     # -- signals
 
     def _take_wakeups(self) -> bool:
-        """Write signals into the pipe, unless an event loop of the program writes them into its own file. Returns
-        whether signals were written into the pipe before.
+        """Have Python write signals into the pipe, unless an event loop of the program has set its own file for them.
+
+        Returns whether the pipe was already set.
         """
         before = signal.set_wakeup_fd(self._wakes, warn_on_full_buffer=False)
         if before not in (NO_FILE, self._wakes):

@@ -141,7 +141,7 @@ def _may_be_blocked(row: Schedule, by: Requester) -> bool:
 
 
 def _first_time(row: Schedule, now: Instant) -> FireTime | None:
-    """The time for which a new schedule waits. None if it does not only wait, or a time is due already."""
+    """The first time of a new schedule if it only has to wait for it; None if it has to be evaluated now."""
     if row.state.paused or row.state.ending is not None:
         return None
     first = times_of(row).after(row.seen_until)

@@ -73,7 +73,7 @@ class Inputs(NamedTuple):
 
 
 def evaluate(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Evaluated:
-    """Everything that follows for a schedule now. Raises SchemaMismatch or InvalidSpec if it cannot be read."""
+    """The result of all that is due for a schedule now. Raises SchemaMismatch or InvalidSpec if it cannot be read."""
     now, gone = evaluation.now, inputs.eligibility.gone
     happened = _happened(schedule, inputs, evaluation)
     judged_at = _after_ends(schedule.state, happened.reports, now)
@@ -130,21 +130,21 @@ def _with_timeouts(state: ScheduleState, reports: Sequence[RunReport]) -> Sequen
 
 
 def _after_ends(state: ScheduleState, reports: Sequence[RunReport], now: Instant) -> Instant:
-    """The time at which runs start: `now`, but not before a known end, where clocks differ a little."""
+    """The time at which runs start: `now`, or a known end of a run that is slightly later because clocks differ."""
     ends = [report.ended_at for report in reports]
     ends += [end.ended_at for end in (state.last_result, state.last_failure) if end is not None]
     return max([now, *(end for end in ends if end - now <= CLOCKS_DIFFER_MS)])
 
 
 def _begin(state: ScheduleState, inputs: Inputs, now: Instant) -> Instant:
-    """The time up to which due times were evaluated, unless a request has just changed it."""
+    """The time after which due times are evaluated: `seen_until`, unless one of the requests changes it."""
     begin = state.seen_until if inputs.spec_since is None else max(state.seen_until, inputs.spec_since)
     recounts = any(isinstance(request, Resumed) and request.recount is not None for request in inputs.requests)
     return min(begin, now) if recounts else begin
 
 
 def _attended_until(reports: Sequence[RunReport], attended_since: Instant) -> Instant:
-    """Until when workers from before `attended_since` were alive: a function returned or raised there then."""
+    """A time until which workers from before `attended_since` were alive: the last end of a function that they ran."""
     ends = [
         report.ended_at
         for report in reports

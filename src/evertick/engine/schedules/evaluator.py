@@ -235,9 +235,11 @@ class Evaluator(Loop):
 
 
 def _with_all_reports(page: dict[_Key, Schedule], reports: list[RunReport]) -> dict[_Key, Schedule]:
-    """The schedules of the page whose reports are all in `reports`; if there is none, the one that has all of them.
+    """The schedules of the page for which `reports` is complete, by key. `reports` is sorted, and may be cut at its
+    end.
 
-    A schedule must not be judged before all ends of its runs are processed: it would treat ended runs as open.
+    If there is none, the last schedule, whose reports fill the page. A schedule must not be judged before all ends of
+    its runs are processed: it would treat ended runs as open.
     """
     last = (reports[-1].tenant, reports[-1].schedule_id)
     return {key: row for key, row in page.items() if key < last} or {last: page[last]}

@@ -49,11 +49,11 @@ FunctionOf = Callable[[str, str | None], ServedFunction | None]
 
 
 def no_function(name: str, app: str | None) -> None:
-    """Return None: no functions are available."""
+    """A `function_of` for evaluations without available functions: returns None."""
 
 
 def always() -> Instant:
-    """Return LONG_AGO: workers have always been alive."""
+    """An `attended_since` that assumes that workers have always been alive: returns LONG_AGO."""
     return LONG_AGO
 
 
@@ -245,7 +245,7 @@ RESULT_CHARS_MAX: Final = 1_000
 
 
 def run_lines(transaction: Transaction, item: Evaluated, now: Instant) -> Iterator[AttemptLines]:
-    """The lines that follow from an evaluation. Its ledger rows are written already."""
+    """The lines for the logs of runs that follow from an evaluation whose ledger rows are already written."""
     for report in item.reports:
         level = "error" if report.outcome in FAILURES else "info"
         yield _line(item, report.job_id, 0, now, level, _ended(report))

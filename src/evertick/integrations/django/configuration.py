@@ -65,7 +65,7 @@ def configured_app() -> App:
 
 
 def database_url(alias: str | None = None) -> str:
-    """The address of Django's database `alias`, else of the one in the setting `EVERTICK`, else of "default".
+    """The address of a database of Django: `alias`, else the one in the setting `EVERTICK`, else "default".
 
     Pass the function itself to an app, `App("shop", database_url=database_url)`: then the address is read when it is
     needed, and in Django's tests it is that of the test database.

@@ -161,13 +161,13 @@ def _dates_of(rule: RRule, scope: Scope) -> list[int]:
 
 
 def is_alone(spec: Spec) -> bool:
-    """Whether a spec has just one source."""
+    """Whether a spec has exactly one source."""
     sources = (spec.crons, spec.intervals, spec.calendars, spec.rrules, spec.times)
     return sum(map(len, sources)) == 1
 
 
 def lifted_days(rule: RRule) -> list[Moment]:
-    """The whole days that a set excludes. If it is alone in its spec, they equal exclusions of the spec."""
+    """The whole days that a set excludes. If it is the only source, they are the same as exclusions of the spec."""
     return [day for day in rule.exdates if day.kind is MomentKind.DATE]
 
 

@@ -45,7 +45,10 @@ _LONGEST_WAIT: Final = timedelta.max // timedelta(milliseconds=1) * _UNITS["ms"]
 
 
 def parse_nanoseconds(text: str, *, temporal: bool = False, longest: int = _LONGEST) -> int:
-    """The duration in nanoseconds; further digits are cut off. `temporal` allows its forms. Raises InvalidSpec."""
+    """The duration in nanoseconds; further digits are cut off. `temporal` allows Temporal's forms.
+
+    Raises InvalidSpec, also for a duration above `longest`.
+    """
     text = bounded(text, "a duration", 64)
     whole, part = (_GO_WHOLE, _GO_PART) if temporal else (_WHOLE, _PART)
     if whole.fullmatch(text):

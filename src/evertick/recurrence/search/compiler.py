@@ -58,7 +58,10 @@ def _compiled(spec: Same[Spec]) -> Recurrence:
 
 
 def zone_of(spec: Spec) -> Zone:
-    """The zone of a spec: its data, its zone, the common zone of its crons, or UTC. Raises InvalidSpec."""
+    """The time zone of a spec: its `time_zone_data`, else its `time_zone`, else the `CRON_TZ=` of its crons, else UTC.
+
+    Raises InvalidSpec if two of them contradict each other, or for an invalid zone.
+    """
     prefixes = {cron.zone for cron in spec.crons if cron.zone is not None and cron.interval is None}
     if len(prefixes) > 1:
         raise InvalidSpec(f"the cron lines have different time zones: {', '.join(sorted(prefixes))}")
@@ -81,7 +84,7 @@ def policy_of(spec: Spec, gap: Gap) -> tuple[Gap, Overlap]:
 
 
 def check_instant(instant: int, what: str) -> None:
-    """Raise InvalidSpec for an instant without a date in UTC, because its text could not be parsed."""
+    """Raise InvalidSpec for an instant that has no date in UTC: its text could not be parsed again."""
     if not SECOND_MIN <= instant <= SECOND_MAX:
         raise InvalidSpec(f"{what} is not in the years 1 to 9999 in UTC")
 

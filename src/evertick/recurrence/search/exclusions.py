@@ -68,7 +68,10 @@ class Exclusions:
         return tuple((days, times) for times, days in kept.items())
 
     def open_year(self, year: int, step: int) -> int:
-        """The first year from this one on (backwards if `step` is -1) not fully excluded; or one out of range."""
+        """The first year from this one on (backwards if `step` is -1) that is not fully excluded.
+
+        The result is out of range if there is none.
+        """
         at = year
         while YEAR_MIN <= at <= YEAR_MAX:
             begun, ended = self._shut
@@ -157,7 +160,7 @@ class PlainDays:
         return several[0] if len(several) == 1 else cls([one for days in several for one in days._ranges])
 
     def key(self, year: int) -> Hashable:
-        """None if the set has no day of the year, its length if it has all, else the year itself."""
+        """A key of the year's days: None if the set has none of them, one per length of year if it has all of them."""
         if self._is_whole(year):
             return "whole", jan1(year + 1) - jan1(year)
         return year if year in self._years else None

@@ -36,7 +36,7 @@ _Piece = tuple[int, int, int, int, int, tuple[_Line, ...]]
 
 
 class FilteredSteps(InstantRule):
-    """Steps from `base` on, each with its parts, that fire where the rule `allowed` has their local time.
+    """Steps from `base` on, each with its parts, that fire only if the rule `allowed` has their local time.
 
     With several parts the rule uses only offsets for which its steps fall on whole units of local time: hours or
     minutes; the parts are seconds in them. Then all parts of a step are on one day.
@@ -337,9 +337,10 @@ class FilteredSteps(InstantRule):
         return steps
 
     def _not_before(self, instant: int) -> int | None:
-        """An instant from here on before which no step has an allowed time, on any day; None if no step ever has one.
+        """An instant not before `instant`, such that no step in between has an allowed time on any day.
 
-        If the masks of days are exact, they are faster, and the instant itself is returned.
+        None if no later step has one. If the masks of days are exact, they are faster, and `instant` itself is
+        returned.
         """
         reachable = self._reachable()
         if not reachable.days:

@@ -17,10 +17,10 @@ _C2: Final = 0x1B873593
 
 
 def jitter_ms(seed: str, nominal: int, following: int | None, jitter_limit_ms: int) -> int:
-    """The delay of the occurrence at the instant `nominal` in milliseconds.
+    """The delay in milliseconds that jitter adds to the occurrence at the instant `nominal`.
 
-    `following` is the next nominal time of the same spec or None; the delay stays below the gap to it. `seed`
-    identifies the schedule: its id.
+    It depends only on the arguments. `following` is the next nominal time of the same spec or None; the delay stays
+    below the gap to it. `seed` identifies the schedule: its id.
     """
     limit = min(jitter_limit_ms, _MASK)
     if following is not None:

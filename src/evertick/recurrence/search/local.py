@@ -33,7 +33,7 @@ _PLANS_MAX: Final = 1_024
 
 
 class Yearly(Protocol):
-    """Depends on the year, and repeats after some year."""
+    """A set whose content depends on the year and, after some year, repeats with a period."""
 
     @property
     def cycle(self) -> int:
@@ -129,7 +129,7 @@ class LocalRule:
         return (first + day) * DAY + (earliest if times is not None else _times_of(classes, day).first)
 
     def _find_year(self, end: int) -> Plan | None:
-        """The plan of the first year from the day `end` on that has any time."""
+        """The plan of the first year, from the day `end` on, that has any time; None if there is none."""
         year = year_of(end)
         settled, cycle = self.span
         # A cycle without any time proves that there is no later one; that is cached.
@@ -150,7 +150,7 @@ class LocalRule:
         return None
 
     def _bare_year_from(self, year: int) -> int:
-        """The first year from this one on that can have a time; the year after the last if there is none."""
+        """The first year from this one on that can have a time; YEAR_MAX + 1 if there is none."""
         if self._bare is None or self._exclusions is None:
             return self._days.year_from(year)
         year = self._exclusions.open_year(year, 1)

@@ -127,7 +127,7 @@ class Recurrence:
         return self.next(instant)
 
     def is_empty(self) -> bool:
-        """Whether the spec never fires, not in the past and not in the future. Exact."""
+        """Whether the spec never fires, neither in the past nor in the future. The result is exact."""
         if self._empty is None:
             # One rule that fires within the bounds is enough; the others need no search.
             start, end = self.spec.start, self.spec.end

@@ -414,7 +414,7 @@ class RRuleCompiler:
         return self._fires_at(moment.value) if moment.kind is MomentKind.LOCAL else moment.value
 
     def _fires_at(self, local: int) -> int:
-        """The instant at which a local time fires under the policy; for Overlap.BOTH that of the first pass."""
+        """The instant at which a local time fires under the DST policy; for Overlap.BOTH that of the first pass."""
         zone, instant = self._zone, instant_of(self._zone, local)
         starts, offsets, *_ = zone.covering(instant)
         segment = bisect_right(starts, instant) - 1
@@ -520,7 +520,10 @@ def _nth_step(base: int, step: int, parts: tuple[int, ...], begin: int, count: i
 
 
 def _nth_counted(rule: InstantRule, begin: int, count: int, step: int, parts: int) -> int | None:
-    """The count-th firing from `begin` on: doubles the span until it is long enough, then bisects it."""
+    """The count-th firing from `begin` on; None if there are fewer.
+
+    It doubles the searched span until that has enough firings, then bisects it.
+    """
     if count > ((SECOND_MAX - begin) // step + 2) * parts:
         return None
     if count > COUNTED_MAX and step // gcd(step, DAY) > REPEAT_MAX:

@@ -12,7 +12,7 @@ from evertick.recurrence.spec.sources import Calendar, Cron, Interval, Moment, R
 
 
 class Gap(StrEnum):
-    """The treatment of a local time that a clock change skips."""
+    """What happens to a local time that a clock change skips."""
 
     NEXT = "next"  # fire at the first instant after the gap
     SHIFT = "shift"  # fire as if the clocks had not changed: 02:30 becomes 03:30
@@ -20,7 +20,7 @@ class Gap(StrEnum):
 
 
 class Overlap(StrEnum):
-    """The passes of a repeated local time that fire."""
+    """Which of the two passes fire if a clock change repeats a local time."""
 
     FIRST = "first"
     BOTH = "both"

@@ -313,7 +313,7 @@ def local_of(zone: Zone, instant: int) -> int:
 
 
 def moment_instant(zone: Zone, moment: Moment, edge: Edge = "first") -> int:
-    """The instant of a moment in a zone. For a date alone, `edge` selects the second."""
+    """The instant of a moment in a zone. For a date alone, `edge` selects the second as in `day_edge`."""
     if moment.kind is MomentKind.INSTANT:
         return moment.value
     if moment.kind is MomentKind.LOCAL:
@@ -322,7 +322,7 @@ def moment_instant(zone: Zone, moment: Moment, edge: Edge = "first") -> int:
 
 
 def day_edge(zone: Zone, day: int, edge: Edge) -> int:
-    """The first or last second of a day on the clock of a zone, or the first one after it.
+    """The first or last second of a day on the clock of a zone, or the second after the last, as `edge` says.
 
     If clocks are set back over midnight, the day ends when its date ends for the last time.
     """

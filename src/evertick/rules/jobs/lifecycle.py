@@ -40,14 +40,14 @@ def retry_delay_ms(failures: int, policy: RetryPolicy, entropy: Entropy) -> int:
 
 
 def grown_ms(failures: int, policy: RetryPolicy) -> float:
-    """The wait after failure number `failures` before jitter. Raises Misuse if that is below 1."""
+    """The wait in milliseconds after failure number `failures`, without jitter. Raises Misuse for a number below 1."""
     if failures < 1:
         raise Misuse(f"failures count from 1, not {failures}")
     return min(policy.first_ms * policy.factor ** min(failures - 1, _EXPONENT_MAX), float(policy.cap_ms))
 
 
 def next_attempt_at(failures: int, policy: RetryPolicy, now: Instant, entropy: Entropy) -> Instant | None:
-    """When to try again after failure number `failures`. None if the attempts are used up."""
+    """The time of the next attempt after failure number `failures`; None if no attempts are left."""
     if failures >= policy.attempts:
         return None
     return Instant(now + retry_delay_ms(failures, policy, entropy))

@@ -83,7 +83,7 @@ def plan_backfill(
 
 
 def _spans(times: Sequence[FireTime], left_out: frozenset[Instant]) -> tuple[tuple[Instant, Instant], ...]:
-    """The excluded times as spans that contain no other time. Raises LimitExceeded if there are too many."""
+    """The excluded times, merged to spans that contain no other time. Raises LimitExceeded for too many spans."""
     spans: list[tuple[Instant, Instant]] = []
     in_span = False
     for nominal_at in (time.nominal_at for time in times):
@@ -127,7 +127,7 @@ def capacity(*, waiting: int, backfills: int, buffer_limit: int, reserve: int = 
 
 
 def free_capacity(state: ScheduleState) -> int:
-    """How many times each backfill of this schedule may add now; 0 means to wait for a run to end."""
+    """How many times each backfill of this schedule may add now; 0 if they must wait until a run has ended."""
     limit = state.policies.buffer_limit
     # A small buffer has no places to spare: there the reserve shrinks, so that a backfill advances at all.
     shared = capacity(

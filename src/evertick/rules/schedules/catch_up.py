@@ -44,7 +44,7 @@ def window_ms(requested_ms: int | None) -> int:
 
 
 def too_late(actual_at: Instant, policies: Policies, now: Instant) -> Reason | None:
-    """The reason why an occurrence that is first evaluated now is missed because of its age. None if it is not."""
+    """The reason why an occurrence that is first evaluated now is missed because of its age; None if it may run."""
     age_ms = now - actual_at
     if age_ms > policies.catch_up_window_ms:
         return Reason.CATCH_UP_WINDOW
@@ -56,7 +56,8 @@ def too_late(actual_at: Instant, policies: Policies, now: Instant) -> Reason | N
 def started_late(origin: str, late_ms: int | None) -> bool:
     """Whether an occurrence started more than ten seconds after its actual time. `late_ms` is None if it did not start.
 
-    Only the schedule's own times can be late. A trigger or a backfill runs for a time that was already over.
+    Only the schedule's own times can be late. The time of a trigger or backfill may be in the past when it is
+    requested.
     """
     return late_ms is not None and origin == Origin.SCHEDULE and late_ms > LATE_AFTER_MS
 
@@ -73,7 +74,7 @@ def unseen(reason: Reason, detail: str, late_ms: int) -> bool:
 
 
 def expired(actual_at: Instant, policies: Policies, now: Instant) -> bool:
-    """Whether an occurrence that waited for a run has become too old to start. Only the window counts here."""
+    """Whether an occurrence that waited for a run has become too old to start. Only the catch-up window is compared."""
     return now - actual_at > policies.catch_up_window_ms
 
 
@@ -91,9 +92,10 @@ RUNS_OF_LATE: Final = {
 
 
 def lost_after_outage(policies: Policies, times: Sequence[Instant]) -> str | None:
-    """A warning that policies lose times after an outage, and which do not; `times` are the next ones of a schedule.
+    """A warning if the policies lose times after an outage. It suggests policies that do not.
 
-    None if they lose none, if `latest` or `none` asks for that, or if the times are less than an hour apart.
+    `times` are the next times of the schedule. None if no times are lost, if the policy `latest` or `none` requests it,
+    or if the times are less than an hour apart.
     """
     runs = RUNS_OF_LATE.get(policies.overlap)
     if runs is None or policies.catch_up is not CatchUp.ALL or len(times) < 2:

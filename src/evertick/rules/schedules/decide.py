@@ -52,7 +52,10 @@ def decide(state: ScheduleState, event: Event, now: Instant) -> Plan:
 
 
 def fold(state: ScheduleState, events: Iterable[Event], now: Instant) -> Plan:
-    """The plan for several events in the given order: equal to the joined plans of `decide` for each of them."""
+    """The plan for several events in the given order.
+
+    It equals the joined plans of `decide` for each of them.
+    """
     builder = StateBuilder(state, now)
     for event in events:
         _apply(builder, event)

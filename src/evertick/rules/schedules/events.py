@@ -28,7 +28,7 @@ class Due:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happened:
-    """The field of every event except `Due`: when it happened."""
+    """The base of every event except `Due`: it has the time at which it happened."""
 
     at: Instant
 

@@ -27,7 +27,7 @@ class Fate(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why an occurrence has its fate: one word for programs, never changed. `FATE_OF` maps each to its fate."""
+    """Why an occurrence has its fate: a stable one-word code for programs. `FATE_OF` maps each to its fate."""
 
     ON_TIME = "on_time"
     CAUGHT_UP = "caught_up"

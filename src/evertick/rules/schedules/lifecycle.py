@@ -31,7 +31,7 @@ def run_id(template: str, nominal_at: Instant) -> str:
 
 
 def started_because(origin: Origin, *, waited: bool, late: bool) -> Reason:
-    """The reason of a start: having waited takes precedence over a request by hand, which does over being late."""
+    """The reason of a start. If several apply, the order is: it has waited, it was requested, it is late."""
     if waited:
         return Reason.AFTER_WAIT
     if origin is Origin.TRIGGER:
@@ -67,7 +67,7 @@ def result_and_failure(
 
 
 def pause_after(event: RunEnded, run_name: str, policies: Policies) -> Pause | None:
-    """The pause after the end of a run: failures and timeouts pause, if the policy says so. None if there is none."""
+    """The pause after a run has failed or timed out, if the policy `pause_on_failure` is set; otherwise None."""
     if not policies.pause_on_failure or event.outcome not in FAILURES:
         return None
     what = "timed out" if event.outcome is RunOutcome.TIMED_OUT else "failed"
@@ -113,7 +113,7 @@ def wake_between_times(state: ScheduleState, now: Instant) -> Instant | None:
 
 
 def next_wake(state: ScheduleState, *, wake_at: Instant | None, next_actual_at: Instant | None) -> Instant | None:
-    """When to evaluate a schedule again. None leaves it out of the index of due schedules.
+    """When to evaluate a schedule again; None if nothing but an event can change it.
 
     `wake_at` is the plan's, `next_actual_at` the spec's next time with its jitter. A paused schedule does not wake for
     its times: they are processed, and recorded as skipped, at its next evaluation (resumed, updated, deleted). A

@@ -37,10 +37,10 @@ def needs_all_runs(state: ScheduleState) -> bool:
 
 
 def behind_overdue(state: ScheduleState) -> Overlap | None:
-    """The overlap policy of a trigger that was requested without one. None means the schedule's.
+    """The overlap policy for a trigger that was requested without one; None means the schedule's policy.
 
-    Overdue times start before the trigger, in its transaction. If no run was open before, only these can block it, and
-    they must not make a policy skip it: it runs after them.
+    Overdue times start in the trigger's transaction, before it. If no run was open before, only these can block the
+    trigger, and they must not cause it to be skipped: it runs after them.
     """
     is_free = not state.open_runs
     return Overlap.BUFFER_ONE if is_free and state.policies.overlap is Overlap.SKIP else None
@@ -117,7 +117,7 @@ class _Pass:
         self.scheduled += entry.origin is Origin.SCHEDULE
 
     def no_run_to_stop(self) -> bool:
-        """Whether an occurrence already waits for every open run to stop."""
+        """Whether for every open run an occurrence already waits that stops it."""
         return sum(1 for kept in self.result.kept if kept.overlap in STOPS_OTHERS) >= self.open_runs
 
     def displace(self, entry: Occurrence) -> None:

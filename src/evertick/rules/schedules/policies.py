@@ -38,7 +38,10 @@ class Overlap(StrEnum):
 
 
 class CatchUp(StrEnum):
-    """Which of the times that passed without an evaluation (an outage) still run, inside the catch-up window."""
+    """Which times still run after an outage, when no worker evaluated the schedule as they came.
+
+    Only times within the catch-up window can run.
+    """
 
     ALL = "all"
     LATEST = "latest"
@@ -59,7 +62,7 @@ RULES: Final[Mapping[str, Rule]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policies:
-    """The behaviour on collision, lateness and failure.
+    """What happens to occurrences that overlap, are late or fail.
 
     `concurrency_limit` is how many runs may be open before `overlap` applies: 1 as in Temporal. `allow_all` always
     starts, so it takes no limit. `catch_up_window_ms` comes from `catch_up.window_ms`, which sets default and minimum.

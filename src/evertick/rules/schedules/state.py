@@ -56,9 +56,9 @@ class FireTime(NamedTuple):
 
 
 class OccurrenceKey(NamedTuple):
-    """The unique key of the ledger in addition to the schedule: it makes each occurrence unique.
+    """The key of an occurrence within its schedule, and so of its ledger row.
 
-    `request` is the trigger's or backfill's id, and empty for the spec's own times, unless they are counted again.
+    `request` is the id of the trigger or backfill, and empty for the spec's own times, unless they are counted again.
     """
 
     origin: Origin
@@ -67,10 +67,11 @@ class OccurrenceKey(NamedTuple):
 
 
 class Occurrence(NamedTuple):
-    """One time to act. `nominal_at` gives the run its name; `actual_at` decides when it is due and whether it is late.
+    """One time at which a schedule acts.
 
-    `overlap` is fixed when the occurrence arrives, so that a later change of policies does not affect waiting ones.
-    `is_overdue`: no worker evaluated this time of the spec in time; set from its arrival until it starts.
+    `nominal_at` gives the run its name; `actual_at` decides when it is due and whether it is late. `overlap` is fixed
+    when the occurrence arrives, so that a later change of policies does not affect waiting ones. `is_overdue` is set if
+    no worker evaluated this time of the spec in time, from its arrival until it starts.
     """
 
     nominal_at: Instant
@@ -82,7 +83,7 @@ class Occurrence(NamedTuple):
 
     @property
     def key(self) -> OccurrenceKey:
-        """Its identity within the schedule."""
+        """The key of the occurrence within its schedule."""
         return OccurrenceKey(self.origin, self.request, self.nominal_at)
 
 
@@ -99,7 +100,7 @@ class Run(NamedTuple):
 class RunEnd(NamedTuple):
     """The end of a run, for later runs.
 
-    `ref` is where the store keeps the result or the failure; `message` is the failure in a line, otherwise empty.
+    `ref` is where the store keeps the result or the failure. `message` is the failure in one line, otherwise empty.
     """
 
     key: OccurrenceKey
@@ -146,7 +147,7 @@ class Recount(NamedTuple):
 
 
 class Unlisted(NamedTuple):
-    """Open runs and waiting occurrences of a state in addition to those that it lists."""
+    """The numbers of open runs and waiting occurrences that exist in addition to those that a state lists."""
 
     runs: int = 0
     waiting: int = 0
@@ -239,7 +240,7 @@ class ScheduleState(NamedTuple):
 
     @property
     def ending(self) -> Ending | None:
-        """Why no further scheduled time will start. None while some may."""
+        """The reason why no further scheduled time will start; None if some may."""
         if self.remaining == 0:
             return Ending.LIMIT
         return Ending.SPEC if self.spec_ended else None

@@ -88,7 +88,7 @@ class StateBuilder:
             self.admit(passed)
 
     def marked(self, occurrence: Occurrence) -> Occurrence:
-        """The occurrence, marked as overdue if it is too late to be on time."""
+        """The occurrence, marked as overdue if it is more than `LATE_AFTER_MS` late."""
         is_overdue = self.now - occurrence.actual_at > LATE_AFTER_MS
         return occurrence._replace(is_overdue=True) if is_overdue else occurrence
 
@@ -189,7 +189,7 @@ class StateBuilder:
         self._record(occurrence, Reason.START_REFUSED, error, None)
 
     def knows(self, key: OccurrenceKey) -> bool:
-        """Whether there is a run of it, it waits, or it was judged in this fold."""
+        """Whether an occurrence with this key runs, waits or was judged in this fold."""
         return key in self._fates or key in self.running or any(occurrence.key == key for occurrence in self.waiting)
 
     def drop_waiting(self, to_drop: Sequence[Occurrence], reason: Reason) -> None:
@@ -285,10 +285,10 @@ class StateBuilder:
         return Reason.LIMIT if self.remaining is not None and scheduled >= self.remaining else None
 
     def _lost_to_outage(self, occurrence: Occurrence, reason: Reason) -> bool:
-        """Whether it is dropped only because no worker evaluated it, or earlier times, in time.
+        """Whether an occurrence is dropped only because no worker evaluated it, or earlier times, when they came.
 
-        If a run was already running at its time, that run would have prevented its start in any case. An occurrence
-        that a newer one superseded could have started before that one.
+        If a run was already open at its time, that run would have prevented its start in any case. An occurrence that a
+        newer one superseded could have started before that one.
         """
         if occurrence.origin is not Origin.SCHEDULE or reason is not Reason.OVERLAP:
             return occurrence.is_overdue

@@ -42,7 +42,7 @@ class Surroundings(Protocol):
         ...
 
     def make_job_id(self) -> JobId:
-        """Return the id of the job as which a call begins."""
+        """Return an id for the job that will run a call."""
         ...
 
     def within_limit(self, deliver: Callable[[], None]) -> None:
@@ -180,7 +180,7 @@ def _next_row(run: Run, inbox: Inbox, progress: Progress, around: Surroundings) 
 
 
 def _lateness(call: Call) -> Raised | None:
-    """The outcome of a call whose time has come. None for a sleep or a timer, which ends normally."""
+    """The outcome of a call that has reached its time limit; None for a sleep or timer, which ends normally."""
     if call.kind is CallKind.EVENT:
         return Raised("TimeoutError", f"no event {call.name!r} came in time")
     return timed_out(call) if call.runs_as_job else None

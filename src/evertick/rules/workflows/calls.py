@@ -59,7 +59,10 @@ PLAIN: Final = CallOptions()
 
 
 class Call:
-    """One call. `function` is the name of the called function, `arguments` is their JSON text."""
+    """One call of a workflow's code.
+
+    `function` is the name of the called function, `arguments` is the JSON text of its arguments.
+    """
 
     __slots__ = (
         "aliases", "arguments", "attempt", "awaited", "due_at", "fingerprint", "function", "is_recorded", "job_id",
@@ -97,7 +100,7 @@ class Call:
 
     @property
     def runs_as_job(self) -> bool:
-        """Whether abandoning the call is a separate event."""
+        """Whether the call runs as a separate job. Then abandoning it is a separate event."""
         return self.kind in BACKGROUND
 
     def __repr__(self) -> str:
@@ -111,7 +114,7 @@ def timed_out(call: Call) -> Raised:
 
 
 class Request(NamedTuple):
-    """A request of the code that has no row in the journal yet: a call, the end of one, or a patch."""
+    """The next thing that the code does and that has no row in the journal yet: a call, the end of one, or a patch."""
 
     kind: RowKind
     seq: int

@@ -57,7 +57,7 @@ def replay(run: Run, rows: Sequence[Row], within_limit: Callable[[Callable[[], N
 
 
 def stretches(rows: Sequence[Row]) -> list[int]:
-    """Where a journal may be cut: the positions of the rows that are delivered, and its end."""
+    """The positions at which a journal may be cut: those of the delivered rows, and its end."""
     return [row.position for row in rows if row.kind in DELIVERED] + [len(rows)]
 
 
@@ -137,7 +137,7 @@ def _instead_of_a_call(run: Run) -> str:
 
 
 def _with_error(run: Run) -> str:
-    """The error of the code and its place, as text. Empty if there is none."""
+    """The error that has ended the code, with its place, as a phrase; empty if there is none."""
     error = run.error
     if error is None:
         return ""

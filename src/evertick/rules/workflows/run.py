@@ -212,7 +212,7 @@ class Run(DeterministicLoop):
             self._give_up_the_rest()
 
     def _reaction(self, row: Row) -> Callable[[], object]:
-        """The function that delivers the row to the code."""
+        """A function that delivers the row to the code."""
         if row.kind is RowKind.START:
             self.attributes = from_text(row.arguments)
             self._seq = row.seq

@@ -15,7 +15,7 @@ SHARE: Final = 0.15
 
 
 class Span(NamedTuple):
-    """A step in milliseconds, and whether it only waits: for a time or an event."""
+    """The time of a step in milliseconds, and whether it only waits for a time or an event."""
 
     start: int
     end: int
@@ -85,7 +85,7 @@ def _idle(spans: Sequence[Span], instants: Sequence[int]) -> list[int]:
 
 
 def _folded(pieces: Sequence[int], idle: Sequence[int]) -> set[int]:
-    """The idle pieces that are folded: the longest, until none takes more than its share."""
+    """The idle pieces to fold: the longest ones, until every other takes at most `SHARE` of the remaining time."""
     linear = sum(pieces)
     folded: set[int] = set()
     for place in sorted(idle, key=lambda place: pieces[place], reverse=True):

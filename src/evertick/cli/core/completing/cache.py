@@ -22,18 +22,18 @@ NONE_GOOD_S: Final = 5.0
 
 
 def cache_folder() -> Path:
-    """The folder in the user's folder of caches: XDG_CACHE_HOME, or LOCALAPPDATA on Windows."""
+    """The cache folder of Evertick: below XDG_CACHE_HOME, or LOCALAPPDATA on Windows."""
     base = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "evertick" / "completion"
 
 
 def file_for(asked: Sequence[str]) -> Path:
-    """The file for what is asked."""
+    """The cache file for the query `asked`."""
     return cache_folder() / f"{hashlib.sha256(json.dumps(asked).encode()).hexdigest()}.json"
 
 
 def kept(asked: Sequence[str]) -> list[str] | None:
-    """What was kept for what is asked; None if there is nothing good."""
+    """The cached names for the query `asked`; None if there are none or they have expired."""
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         held = json.loads(file_for(asked).read_bytes())
         if 0 <= held["until"] - time.time() <= GOOD_S:
@@ -42,7 +42,7 @@ def kept(asked: Sequence[str]) -> list[str] | None:
 
 
 def keep(asked: Sequence[str], names: Sequence[str] | None) -> None:
-    """Keep names, or None for a server that gave none; and remove what is not good any more."""
+    """Cache the names for the query `asked`, and delete expired files. None means that the server returned no names."""
     until = time.time() + (NONE_GOOD_S if names is None else GOOD_S)
     file = file_for(asked)
     with contextlib.suppress(OSError):

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What is named."""
+    """The kind of the names to complete."""
 
     JOB = "job"
     RUN = "run"

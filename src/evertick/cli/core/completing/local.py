@@ -20,7 +20,11 @@ ROWS_MAX: Final = 1_000
 
 
 def names(db: str | None, kind: Kind, tenant: TenantId, begins: str, schedule: str | None) -> Iterable[str]:
-    """Names of a kind, and others; schedules begin with `begins`. Backfills are of `schedule`."""
+    """Candidates of a kind from the database; the caller filters them. Schedules are only those that begin with
+    `begins`.
+
+    `schedule` is the schedule whose backfills are listed.
+    """
     with open_database(db) as store:
         return store.view(lambda transaction: _names(transaction, kind, tenant, begins, schedule))
 

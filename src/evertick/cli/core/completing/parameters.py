@@ -19,7 +19,7 @@ Complete = Callable[[click.Context, str], Iterable[str]]
 
 
 def with_completion(command: click.Command) -> click.Command:
-    """The command; if the shell asks for completions, with those of its parameters that are known by name."""
+    """The command. If the shell asks for completions, its parameters complete the names of stored objects."""
     if VARIABLE in os.environ:
         for parameter in command.params:
             complete = COMPLETERS.get(parameter.name or "")
@@ -40,7 +40,7 @@ def _safely(complete: Complete) -> Callable[[click.Context, str], list[Completio
 
 
 def _read(kind: str) -> Complete:
-    """Names of a kind (`evertick.cli.core.completing.kinds`)."""
+    """A completion function for names of a kind (`evertick.cli.core.completing.kinds`)."""
 
     def names(ctx: click.Context, incomplete: str) -> Iterable[str]:
         from evertick.base.ids import DEFAULT_TENANT

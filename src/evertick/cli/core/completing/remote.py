@@ -19,7 +19,10 @@ ROWS_MAX: Final = 200
 
 
 def names(server: Server, kind: Kind, tenant: TenantId | None, begins: str, schedule: str | None) -> Iterable[str]:
-    """Names of a kind; schedules begin with `begins`. Backfills are of `schedule`."""
+    """Candidates of a kind from the server or the cache. Schedules are only those that begin with `begins`.
+
+    `schedule` is the schedule whose backfills are listed.
+    """
     whose = hashlib.sha256((server.token or "").encode()).hexdigest()
     begins = begins if kind in (Kind.SCHEDULE, Kind.CRON, Kind.TENANT) else ""  # all others come whole
     asked = (server.url, whose, str(tenant or server.tenant or ""), kind.value, begins, schedule or "")
@@ -33,7 +36,7 @@ def names(server: Server, kind: Kind, tenant: TenantId | None, begins: str, sche
 
 
 def _in_time(work: Callable[[], list[str]]) -> list[str] | None:
-    """What the work returns; None if it fails, or takes longer than `WAIT_S`."""
+    """Return the result of `work`; None if it fails or takes longer than `WAIT_S`."""
     found: list[list[str]] = []
 
     def run() -> None:

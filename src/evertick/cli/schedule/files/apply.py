@@ -31,7 +31,7 @@ VERBS: Final = {Action.CREATE: "created", Action.UPDATE: "changed", Action.DELET
 
 @dataclass(frozen=True, slots=True)
 class ApplyFlags:
-    """How far it goes."""
+    """The options of `apply` that limit or confirm the changes."""
 
     prune: bool = flag(
         "--prune", default=False, help="Delete the schedules of --prefix or --label that the files do not have."
@@ -48,7 +48,7 @@ class ApplyFlags:
 
     @property
     def only_shows(self) -> bool:
-        """Whether nothing is written."""
+        """Whether the changes are only shown, and nothing is written."""
         return self.dry_run or self.check
 
 
@@ -104,7 +104,7 @@ def apply(files: tuple[str, ...], scope: Scope, how: ApplyFlags, out: OutputOpti
 
 
 def write_step(step: Step) -> None:
-    """Show what a step does to a schedule."""
+    """Write a line that describes a step."""
     from evertick.cli.schedule.differences import next_times, text_of
 
     sign, color = SIGNS[step.action]
@@ -125,7 +125,7 @@ def write_step(step: Step) -> None:
 
 
 def _warn(changing: Sequence[Step]) -> None:
-    """Say once for all schedules alike what their policies lose after an outage, where a file changes that."""
+    """Print the warnings that the steps add to schedules, each once, with the first schedule that has it."""
     warned: dict[str, list[str]] = {}
     for step in changing:
         before = () if step.before is None else step.before.warnings
@@ -151,7 +151,7 @@ def _confirm(changing: Sequence[Step], *, yes: bool) -> None:
 
 
 def _done(changing: Sequence[Step]) -> dict[str, EvertickError]:
-    """Take the steps; returns what went wrong, by schedule."""
+    """Execute the steps; return the errors by schedule."""
     failures: dict[str, EvertickError] = {}
     with Line() as line:
         for index, step in enumerate(line.over(changing, "schedules are done")):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExportFlags:
-    """Which schedules, and in which form."""
+    """The options that select schedules, and the format."""
 
     query: str = flag("--query", "-q", metavar="TERMS", default="", help="Such as 'state:paused function:app.send'.")
     with_crons: bool = flag("--crons", default=False, help="Also crons of code, to be read; apply leaves them alone.")
@@ -72,7 +72,7 @@ def export(names: tuple[str, ...], scope: Scope, chosen: ExportFlags, db: str | 
 
 
 def yaml_writer() -> Callable[[Any], str]:
-    """What writes YAML. Raises Misuse if the library is not installed."""
+    """The function that writes YAML. Raises Misuse if the library is not installed."""
     try:
         from evertick.cli.schedule.files.forms import yaml_of
     except ModuleNotFoundError:
@@ -101,7 +101,7 @@ HEAD: Final = "#| "
 
 @dataclass(frozen=True, slots=True)
 class EditFlags:
-    """How far it goes."""
+    """The options of `edit` for confirmations and checks."""
 
     yes: bool = flag("--yes", default=False, help="Do not ask for confirmation.")
     force: bool = shared(force_option, default=False)
@@ -111,7 +111,7 @@ class EditFlags:
 
 @dataclass(slots=True)
 class Draft:
-    """The text of a schedule, in a file of its own that only this user can read."""
+    """The text of a schedule that is being edited, in a file that only this user can read."""
 
     schedule_id: str
     body: str
@@ -119,11 +119,14 @@ class Draft:
 
     @property
     def file(self) -> Path:
-        """Where it is."""
+        """The path of the file."""
         return self.folder / "schedule.yaml"
 
     def edited(self, problems: Sequence[str]) -> bool:
-        """Let it be edited, below what is wrong with it; returns whether it was changed. Raises ClickException."""
+        """Open the editor, with the problems at the top of the text. Return whether the text was changed.
+
+        Raises ClickException.
+        """
         self._write([f"{self.schedule_id}: save and close; what differs is shown before it is done", *problems])
         before = self.body
         click.edit(filename=str(self.file))
@@ -134,7 +137,7 @@ class Draft:
         return self.body != before
 
     def entry(self) -> "WrittenSchedule | list[str]":
-        """The schedule that it says, or what is wrong, each with the line that it has below these very words."""
+        """The schedule in the text; or its problems, with the line numbers that they have below these messages."""
         found = self._read(lines_above=0)
         if not isinstance(found, list):
             return found
@@ -212,7 +215,10 @@ def edit(sid: str, how: EditFlags, out: OutputOptions) -> None:
 
 
 def _edited(session: Session, before: "ScheduleDescription", draft: Draft, *, force: bool) -> Step | None:
-    """Let the text be edited until it can be applied; None if it changes nothing. Raises Misuse if it stays wrong."""
+    """Open the editor until the text is valid. Return the step; None if the text changes nothing.
+
+    Raises Misuse if the text remains invalid.
+    """
     problems: list[str] = []
     while True:
         is_changed = draft.edited(problems)
@@ -230,7 +236,7 @@ def _edited(session: Session, before: "ScheduleDescription", draft: Draft, *, fo
 def _step(
     session: Session, before: "ScheduleDescription", edited: "WrittenSchedule", *, force: bool
 ) -> Step | list[str]:
-    """What is to be done, or what is wrong with the text. Raises VersionConflict, ScheduleNotFound."""
+    """The step that applies the text, or the problems of the text. Raises VersionConflict, ScheduleNotFound."""
     from evertick.cli.schedule.files.plan import planned
     from evertick.cli.schedule.files.reading import Entry
 

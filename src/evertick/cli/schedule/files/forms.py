@@ -23,14 +23,14 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The value of a file, and on which line its parts begin."""
+    """The value of a file, and the lines where its parts begin."""
 
     name: str
     value: Any
     lines: Mapping[Place, int]
 
     def where(self, place: Place = ()) -> str:
-        """`FILE:LINE` of a part, or of the smallest known part that it is in."""
+        """`FILE:LINE` of a part; if its line is not known, that of the smallest known part that contains it."""
         for end in range(len(place), -1, -1):
             if (line := self.lines.get(place[:end])) is not None:
                 return f"{self.name}:{line}"
@@ -38,7 +38,7 @@ class Parsed:
 
 
 class Unreadable(Misuse):
-    """A file that is not what its form says. The message begins with `FILE:LINE:`."""
+    """A file that is not valid JSON or YAML. The message begins with `FILE:LINE:`."""
 
     def __init__(self, name: str, line: int, problem: str) -> None:
         super().__init__(f"{name}:{line}: {problem}")
@@ -48,7 +48,7 @@ SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
 def json_of(value: Any) -> str:
-    """A value as JSON, keys in their order."""
+    """A value as JSON; keys keep their order."""
     return json_text(value, indent=2) + "\n"
 
 
@@ -68,7 +68,7 @@ def read_json(text: str, name: str) -> Parsed:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads values, the outer ones step by step to know where their parts begin."""
+    """A JSON reader that notes the lines of the outer parts."""
 
     text: str
     at: int = 0
@@ -81,19 +81,22 @@ class _Reader:
     """A position and its line: the last one that was asked for."""
 
     def line(self, at: int) -> int:
-        """The line of a position; positions are asked for in their order."""
+        """The line of a position. Positions must be passed in ascending order."""
         before, line = self.seen
         line += self.text.count("\n", before, at)
         self.seen = (at, line)
         return line
 
     def past_space(self, at: int) -> int:
-        """Where the next thing begins."""
+        """The position after white space."""
         found = SPACE.match(self.text, at)
         return at if found is None else found.end()
 
     def value(self, at: int, place: Place, *, deep: int) -> tuple[Any, int]:
-        """The value that begins at a position, and where it ends; the lines of parts `deep` levels down are noted."""
+        """The value that begins at a position, and the position after it.
+
+        It notes the lines of nested values down to `deep` levels.
+        """
         self.at = at
         self.lines[place] = self.line(at)
         first = self.text[at : at + 1]
@@ -152,16 +155,16 @@ _Fast: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
 class _Loader(_Fast):  # type: ignore[misc]
-    """Reads nodes; their values are made by `_Values`."""
+    """Parses YAML to nodes; `_Values` converts them to values."""
 
     yaml_implicit_resolvers: Final[dict[Any, Any]] = {}
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes what both the core schema and older readers read as the same."""
+    """Writes only YAML that YAML 1.2 (core schema) and older readers read as the same value."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Write a value that is there twice, twice."""
+        """Write an object that occurs twice twice, without an alias."""
         return True
 
 
@@ -180,7 +183,7 @@ _Dumper.add_representer(str, _text)
 
 
 def yaml_of(value: Any) -> str:
-    """A value as YAML, keys in their order."""
+    """A value as YAML; keys keep their order."""
     return yaml_text(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
 
 
@@ -201,7 +204,7 @@ def read_yaml(text: str, name: str) -> Parsed:
 
 
 def _check_depth(text: str, name: str) -> None:
-    """Raise Unreadable for what is too deep: the composer in C would end the process."""
+    """Raise Unreadable if the nesting is too deep: the C library would crash the process."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -212,7 +215,7 @@ def _check_depth(text: str, name: str) -> None:
 
 @dataclass(slots=True)
 class _Values:
-    """Makes values of nodes."""
+    """Converts nodes to values."""
 
     name: str
     lines: dict[Place, int] = field(default_factory=dict)

@@ -42,12 +42,12 @@ TRIES: Final = 5
 
 
 def planned(session: Session, entry: Entry, *, resets: bool, force: bool) -> Step | list[Problem]:
-    """The step for an entry, or all that is wrong with it.
+    """The step for an entry, or all of its problems.
 
-    With `resets` an existing schedule gets the `remaining_actions` of the file, too.
-    A function that is probably misspelt is a problem, unless with `force`; what was called already stays.
+    With `resets`, an existing schedule also gets the `remaining_actions` of the file. A function that is probably
+    misspelt is a problem, unless `force` is set or the schedule calls it already.
 
-    Raises VersionConflict if others change the schedule again and again.
+    Raises VersionConflict if others keep changing the schedule.
     """
     schedule_id = entry.schedule.id
     for _ in range(TRIES):
@@ -75,7 +75,7 @@ def planned(session: Session, entry: Entry, *, resets: bool, force: bool) -> Ste
 
 
 def deletions(session: Session, scope: Scope, kept: Sequence[str]) -> list[Step]:
-    """A step for each schedule of a scope that a file does not have. Crons of code stay, and so does what has ended."""
+    """A step to delete each schedule of a scope that is not in the files, except crons of code and ended schedules."""
 
     def step(schedule_id: str, version: int) -> Step:
         def delete() -> None:
@@ -102,7 +102,7 @@ def _misspelt(session: Session, written: WrittenSchedule) -> list[EvertickError]
 def _wrong_parts(
     session: Session, written: WrittenSchedule, before: ScheduleDescription | None
 ) -> Iterator[EvertickError]:
-    """What is wrong with the times and with each option by itself: of several together only the first is reported."""
+    """The errors of the times and of each option by itself. Checked together, only the first would be reported."""
     call = FunctionCall(session.functions.resolve(written.function), "{}")
     for name in ("when", *sorted(Options.model_fields.keys() & written.model_fields_set)):
         alone = WrittenSchedule.model_construct(_fields_set={name}, **{name: getattr(written, name)})
@@ -141,7 +141,7 @@ def _call(session: Session, written: WrittenSchedule) -> FunctionCall:
 
 
 def _pause(session: Session, written: WrittenSchedule) -> bool | datetime | None:
-    """Whether it is to be paused, or until when; a moment that has passed ends a pause. None leaves that as it is."""
+    """The requested pause (True, or its end), or False for none or a past end. None keeps the current state."""
     paused = written.paused
     return paused if not isinstance(paused, datetime) or from_datetime(paused) > session.now else False
 
@@ -199,8 +199,8 @@ def _patch(
 ) -> dict[str, Any]:  # fmt: skip
     """The definition as a patch.
 
-    State that people and the engine change stays as it is: how many runs remain, and the note of a pause that the file
-    does not ask for.
+    It leaves out state that people and the engine change: the number of remaining runs, and the note of a pause that
+    the file does not request.
     """
     patch = dict.fromkeys(DEFINING) | written.options(lifts=True)
     if not resets:
@@ -214,7 +214,7 @@ def _patch(
 
 
 def _pausing(session: Session, written: WrittenSchedule, before: ScheduleDescription) -> bool | datetime | None:
-    """The pause that is missing, or False for one that is there and must end; None if it is as it should be."""
+    """The pause to set (True, or its end), or False to resume the schedule; None if nothing has to change."""
     wanted = _pause(session, written)
     if wanted is None or (wanted is False and before.pause is None):
         return None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with an entry."""
+    """A mistake in an entry, and its place."""
 
     where: str
     words: str
@@ -38,7 +38,7 @@ def write_problems(problems: Sequence[Problem]) -> None:
 
 
 def refuse_problems(problems: Sequence[Problem]) -> None:
-    """Raise Misuse if there are problems; they are written already."""
+    """Raise Misuse if there are problems. The caller has written them."""
     if problems:
         count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
         raise Misuse(f"{count} in what is to be applied; nothing was changed")
@@ -65,8 +65,9 @@ CHOICES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A schedule of a file, and where it is written. Members that cannot be read are problems, and left out here: the
-    others are compared all the same, so that everything that is wrong with a file is reported at once.
+    """A schedule of a file, and its place. Invalid members are omitted here and reported as problems.
+
+    The other members are compared nevertheless, so that all mistakes of a file are reported at once.
     """
 
     where: str
@@ -75,7 +76,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What files say: the schedules in their order, what is wrong with others, and how many crons they show."""
+    """The contents of all files: the schedules in their order, the problems, and the number of crons of code."""
 
     entries: Sequence[Entry]
     problems: Sequence[Problem]
@@ -83,7 +84,7 @@ class Declared:
 
 
 def read_files(files: Sequence[str]) -> Declared:
-    """What the files say; `-` is standard input. Raises Misuse for a file that cannot be read at all."""
+    """Read the files; `-` is standard input. Raises Misuse for a file that cannot be read at all."""
     entries: list[Entry] = []
     problems: list[Problem] = []
     crons = 0
@@ -133,7 +134,7 @@ def _text(file: Path) -> str:
 
 
 def _entry(parsed: Parsed, place: Place, value: Any) -> tuple[Entry | None, list[Problem]]:
-    """The schedule of an entry without the members that are wrong, and what is wrong; None if too little is left."""
+    """The schedule of an entry without its invalid members, and the problems; None if too little remains."""
     from pydantic import ValidationError
 
     from evertick.app.schedules.bodies import WrittenSchedule, when_of
@@ -165,12 +166,12 @@ def _entry(parsed: Parsed, place: Place, value: Any) -> tuple[Entry | None, list
 
 
 def _name(value: Any) -> str:
-    """How what is said of a schedule begins."""
+    """The prefix of messages about a schedule."""
     return f"{value['id']}: " if isinstance(value, dict) and isinstance(value.get("id"), str) else ""
 
 
 def _problem(error: "ErrorDetails") -> tuple[tuple[int | str, ...], str]:
-    """The place of a problem that pydantic has found, and the problem in our words."""
+    """The place of an error that pydantic has found, and the message in Evertick's words."""
     place = error["loc"]
     if len(place) > 1 and (words := CHOICES.get(str(place[0]))) is not None:
         # What follows names a kind, or an item and then a kind.
@@ -179,7 +180,7 @@ def _problem(error: "ErrorDetails") -> tuple[tuple[int | str, ...], str]:
 
 
 def _words(error: "ErrorDetails") -> str:
-    """A problem that pydantic has found, in our words."""
+    """An error that pydantic has found, in Evertick's words."""
     from evertick.app.schedules.bodies import WrittenSchedule
 
     words, place = WORDS.get(error["type"], error["msg"].removeprefix("Value error, ")), error["loc"]
@@ -189,7 +190,7 @@ def _words(error: "ErrorDetails") -> str:
 
 
 def meant_of(name: str, known: Sequence[str]) -> str:
-    """What to say of a name that is none of those that are known."""
+    """A hint for an unknown name: the similar known names."""
     near = get_close_matches(name[:60], known, n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
 

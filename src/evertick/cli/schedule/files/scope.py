@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """All schedules, or those that `--prefix` and `--label` choose."""
+    """All schedules, or those selected by `--prefix` and `--label`."""
 
     prefix: str = flag("--prefix", default="", metavar="TEXT", help="Schedules whose ids begin with TEXT.")
     label: str | None = flag("--label", metavar="NAME=VALUE", help="Schedules whose memo has NAME with this value.")
@@ -25,7 +25,7 @@ class Scope:
         return bool(self.prefix) or self.label is not None
 
     def holds(self, schedule_id: str, memo: Mapping[str, Any]) -> bool:
-        """Whether a schedule is in it. Raises UsageError for a label that is none."""
+        """Whether a schedule is in the scope. Raises UsageError for an invalid label."""
         if not schedule_id.startswith(self.prefix):
             return False
         if self.label is None:
@@ -40,7 +40,7 @@ class Scope:
         return " ".join([*prefix, *([] if self.label is None else [f"--label {self.label}"])])
 
     def found(self, session: "Session", **where: Any) -> "Iterator[ScheduleSummary]":
-        """The schedules in it, by id. `where` are the filters of a list, which narrow it further."""
+        """The schedules of the scope, by id. `where` are additional list filters."""
         if self.prefix and "id_contains" not in where:
             where["id_contains"] = self.prefix
         return (each for each in pages(session, where, "id", LIMIT_MAX) if self.holds(each.id, each.memo))  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Action(StrEnum):
-    """What is done to a schedule."""
+    """The kind of a step."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -21,7 +21,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What is done to a schedule, what it was and would be, and how it is done."""
+    """A change of one schedule: its definition before and after, and the function that makes the change."""
 
     schedule_id: str
     action: Action

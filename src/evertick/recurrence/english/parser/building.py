@@ -248,7 +248,7 @@ def _is_sub_daily(clause: Clause) -> bool:
 
 
 def _times_of_day(clause: Clause, reader: Reader, start: Moment) -> int:
-    """The times of day of a rule of days, as a mask; that of its start if it has none."""
+    """The times of day of a clause, as a mask. A clause without times has the time of day of its start."""
     times = clause.times
     if times is not None:
         mask = times.mask if times.period is None else pattern_mask(times.period)

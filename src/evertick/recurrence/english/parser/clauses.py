@@ -62,7 +62,10 @@ class Clause:
 
 
 def read_clause(reader: Reader, *, inside: bool = False) -> Clause | None:
-    """Read a clause. None, without consuming a word, if none begins here. `inside`: the rule of a "skipping"."""
+    """Read a clause. None, without consuming a word, if none begins here.
+
+    `inside` is True for the rule that follows "skipping".
+    """
     clause, place = Clause(), reader.at
     if moments := _read_moments(reader):
         clause.moments = moments

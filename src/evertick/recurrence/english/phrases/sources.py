@@ -190,7 +190,11 @@ def _sorted(values: Iterable[int]) -> tuple[int, ...]:
 
 
 def _time_part(values: tuple[int, ...], own: int, size: int, *, implied: bool) -> tuple[int, ...]:
-    """An hour, minute or second part; if DTSTART implies it, the part of DTSTART; else "all" equals none."""
+    """An hour, minute or second part.
+
+    If DTSTART implies the part, an empty one becomes the value of DTSTART. Otherwise a part with all values becomes
+    empty.
+    """
     chosen = _sorted(min(value, size - 1) for value in values)
     if implied:
         return chosen or (own,)
