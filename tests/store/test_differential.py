@@ -24,7 +24,7 @@ from evertick.store.transaction.workers import Workers
 from tests.store.histories import TENANTS, WORKERS, History, NotCommitted, Step
 from tests.store.model import ModelTransaction, Tables, claim_of
 
-SEEDS: Final = tuple(map(int, filter(None, os.environ.get("EVERTICK_STORE_SEED", "").split(",")))) or (1, 2)
+SEEDS: Final = tuple(map(int, filter(None, os.environ.get("EVERTICK_STORE_SEED", "").split(",")))) or (1, 3)
 STEPS: Final = int(os.environ.get("EVERTICK_STORE_STEPS", "450"))
 STEPS_AT_FIRST: Final = 100
 """The length of the history in `make test`."""
