@@ -19,7 +19,7 @@ LINE: Final = re.compile(
 )
 FILLED: Final = {"whose": " --tenant acme", "tenant_option": " --tenant acme", "option": " --tenant acme"}
 """What stands for tenants; any other value is a word."""
-WORDS: Final = {"name.replace": "jobs", "verb": "resume", "field": "jobs"}
+WORDS: Final = {"name.replace": "jobs", "verb": "resume", "field": "jobs", "subject": "jobs"}
 NOT_LINES: Final = re.compile(r"evertick (word\b.*|has .*|schedule|run|retry word)")
 """Commands that are named without their arguments, or by a value; a sentence about the program; a key of a call."""
 

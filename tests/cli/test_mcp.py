@@ -301,7 +301,7 @@ def test_a_tool_beyond_the_scope_is_refused(app: App) -> None:
         for tool, text in {
             "delete_schedule": "the tool 'delete_schedule' needs the scope edit; this agent has read",
             "list_tokens": "the tool 'list_tokens' needs the scope admin; this agent has read",
-            "list_runs": "the tool 'list_runs' is not offered; start `evertick mcp --tools` with workflows",
+            "list_runs": "the tool 'list_runs' is not offered; start it with `evertick mcp --tools workflows`",
             "explain_schedules": "there is no tool 'explain_schedules'; did you mean explain_schedule",
             "rm": "there is no tool 'rm'",
         }.items():

@@ -240,7 +240,7 @@ def _no_tool(name: str, offered: Collection[str], document: Mapping[str, Any], s
     wanted, subject = Scope(operation.declared[SCOPE_KEY]), operation.declared["tags"][0]
     if not scope.includes(wanted):
         return Misuse(f"the tool {name!r} needs the scope {wanted}; this agent has {scope}")
-    return Misuse(f"the tool {name!r} is not offered; start `evertick mcp --tools` with {subject}")
+    return Misuse(f"the tool {name!r} is not offered; start it with `evertick mcp --tools {subject}`")
 
 
 class AgentLines:
