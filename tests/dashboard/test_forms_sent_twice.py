@@ -43,7 +43,7 @@ def test_a_form_sent_twice_does_what_it_does_once(open_app: OpenApp, where: str,
     assert rows(site.app) == once, where
     if where in TOLD and not more:
         assert second.status_code == TOLD[where], where
-        assert "was sent before" in text_of(second.text)
+        assert "was already sent" in text_of(second.text)
     else:
         assert (second.status_code, second.headers.get("location")) == (
             first.status_code, first.headers.get("location")

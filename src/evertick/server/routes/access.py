@@ -129,7 +129,7 @@ async def _made(request: Request, caller: Caller, work: Work[NewToken]) -> Respo
         token_id = once(transaction)
         if not made:
             raise AlreadyExists(
-                f"this was sent before, and made the token {token_id}; its secret was shown then alone. "
+                f"this was already sent, and made the token {token_id}; its secret was shown only then. "
                 "If nobody has it, rotate the token"
             )
         return made[-1]
