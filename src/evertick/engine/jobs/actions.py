@@ -26,7 +26,7 @@ from evertick.base.records.history import AttemptLog, LogLine
 from evertick.base.records.jobs import JOB_ERROR, Claim, FunctionKind, JobEnd, JobError, JobState, Stop
 from evertick.base.records.stored import size_of, storable
 from evertick.base.step_limit import Blocking
-from evertick.engine.jobs.claims import BYTES_MAX, JOB_BYTES_MAX, Attempt, Capacity, Claimed, Claims, give_back
+from evertick.engine.jobs.claims import BYTES_MAX, JOB_BYTES_MAX, Attempt, Capacity, Claimed, ClaimingLoop, give_back
 from evertick.engine.jobs.completion import finish, logged_by
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import call_in_loop
@@ -215,16 +215,15 @@ class ActionEnds(Loop):
             self.add(EndedAction(running, plain))
 
 
-class ActionLoop(Loop):
+class ActionLoop(ClaimingLoop):
     """Claims due actions for its free slots and runs them as tasks."""
 
     name = "actions"
     subscribes = frozenset({Notification.ACTION})
+    kind = FunctionKind.ACTION
 
     def __init__(self, deps: EngineDeps, *, worker_id: Callable[[], WorkerId | None]) -> None:
-        super().__init__(deps, poll_ms=deps.settings.poll // MILLISECOND)
-        self._worker_id = worker_id
-        self._claims = Claims(deps, FunctionKind.ACTION)
+        super().__init__(deps, worker_id=worker_id)
         self._tasks: dict[Attempt, BegunAction] = {}
         self._begun: dict[Attempt, None] = {}
         """The last BEGUN_MAX attempts that were begun here. Their functions are not called again."""
@@ -232,23 +231,12 @@ class ActionLoop(Loop):
         self._wants_slots = False
         self._suspect_waits = True
         """Whether the last poll found a suspect that is due."""
-        self._paused_by: set[str] = set()
-        self.on_idle: list[Callable[[], object]] = []
-        """Called when a pause was requested and no action runs any more."""
         self._stuck: list[BegunAction] = []
         self.on_stuck: Callable[[], object] = lambda: None
         """Called when an action is stuck."""
         self.ends = ActionEnds(deps, on_written=self._free)
         self.on_line: Callable[[], object] = lambda: None
         """Called when a running function has logged a line, in any thread."""
-
-    def notify(self) -> None:
-        self._claims.newcomers.notified = True
-
-    def poke(self) -> None:
-        """Poll again at once, also for new tenants."""
-        self.notify()
-        super().poke()
 
     @property
     def running(self) -> int:
@@ -347,18 +335,10 @@ class ActionLoop(Loop):
         waiting = self.ends.waiting
         return self._deps.settings.action_slots - (len(self._tasks) - waiting) if waiting < ENDS_MAX else 0
 
-    def pause(self, by: str) -> bool:
-        """Start nothing until the same caller calls `resume`. Return whether nothing runs. If not, `on_idle` is
-        called later.
-        """
-        self._paused_by.add(by)
+    @property
+    def is_idle(self) -> bool:
+        """Whether no action runs or is being claimed."""
         return not (self._tasks or self._starting)
-
-    def resume(self, by: str) -> None:
-        """End the pause of this caller."""
-        if by in self._paused_by:
-            self._paused_by.remove(by)
-            self.poke()
 
     async def drain(self, within_ms: int, at_once: asyncio.Event) -> None:
         """Wait until running actions end, for `within_ms` or until `at_once`; then cancel them and end them as cut off.
@@ -504,12 +484,7 @@ class ActionLoop(Loop):
 
     def _poke_for_slot(self) -> None:
         if self._wants_slots:
-            super().poke()  # a free slot is not a new tenant
-
-    def _notify_if_idle(self) -> None:
-        if self._paused_by and not (self._tasks or self._starting):
-            for notify in self.on_idle:
-                notify()
+            Loop.poke(self)  # without `notify`: a free slot is not a new tenant
 
 
 # -- Action logs: lines that running actions log are stored while they run, so that they can be read before the end.

@@ -21,6 +21,7 @@ that it holds according to the database: after a failed claim, and from time to 
 """
 
 import logging
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,6 +38,7 @@ from evertick.engine.jobs.limits import POLL_AGAIN_MS, KeyLimits, StartLimits
 from evertick.engine.jobs.tenant_fairness import divide, in_turns, left_behind
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import Executors
+from evertick.engine.runtime.loop import Loop
 from evertick.store.records.claims import START, OldestJob, Share, Suspect
 from evertick.store.store import Isolation
 from evertick.store.transaction.transaction import Transaction
@@ -541,3 +543,51 @@ async def give_back(deps: EngineDeps, claims: list[Claim], worker_id: WorkerId) 
             cancel(transaction, job_id, tenant=tenant, now=deps.clock.now(), make_id=deps.ids.make)
 
     await deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
+
+
+# -- Loops that claim.
+
+
+class ClaimingLoop(Loop):
+    """A loop that claims jobs of one kind. Another loop pauses it while that one runs a suspect."""
+
+    kind: FunctionKind
+
+    def __init__(self, deps: EngineDeps, *, worker_id: Callable[[], WorkerId | None]) -> None:
+        super().__init__(deps, poll_ms=deps.settings.poll // MILLISECOND)
+        self._worker_id = worker_id
+        self._claims = Claims(deps, self.kind)
+        self._paused_by: set[str] = set()
+        self.on_idle: list[Callable[[], object]] = []
+        """Called when a pause was requested and the loop has become idle."""
+
+    @property
+    @abstractmethod
+    def is_idle(self) -> bool:
+        """Whether the loop holds no claimed job and claims none at the moment."""
+
+    def notify(self) -> None:
+        self._claims.newcomers.notified = True
+
+    def poke(self) -> None:
+        """Poll again at once, also for new tenants."""
+        self.notify()
+        super().poke()
+
+    def pause(self, by: str) -> bool:
+        """Claim nothing until the same caller calls `resume`. Return whether the loop is idle. If it is not, `on_idle`
+        is called later.
+        """
+        self._paused_by.add(by)
+        return self.is_idle
+
+    def resume(self, by: str) -> None:
+        """End the pause of this caller."""
+        if by in self._paused_by:
+            self._paused_by.remove(by)
+            self.poke()
+
+    def _notify_if_idle(self) -> None:
+        if self._paused_by and self.is_idle:
+            for callback in self.on_idle:
+                callback()

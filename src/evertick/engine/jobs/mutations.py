@@ -21,17 +21,16 @@ from typing import Any, Final
 
 from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import WorkerId
-from evertick.base.instants import MILLISECOND, SECOND_MS, Instant
+from evertick.base.instants import SECOND_MS, Instant
 from evertick.base.records.jobs import Claim, FunctionKind
 from evertick.base.records.stored import size_of
 from evertick.engine.jobs.actions import ActionLoop
 from evertick.engine.jobs.batch import Batch
-from evertick.engine.jobs.claims import BYTES_MAX, Capacity, Claimed, Claims, give_back
+from evertick.engine.jobs.claims import BYTES_MAX, Capacity, Claimed, ClaimingLoop, give_back
 from evertick.engine.jobs.recovery import BatchRunner
 from evertick.engine.jobs.tenant_fairness import SHARE, SHARE_CONCURRENT, BatchSize
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import Work
-from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.metrics import JobEnded
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
 from evertick.store.notifications import Notification
@@ -47,7 +46,7 @@ STILL_WAITING_MS: Final = SECOND_MS
 """Time between two checks whether another worker has taken the suspect, while it waits for actions to end."""
 
 
-class MutationLoop(Loop):
+class MutationLoop(ClaimingLoop):
     """Runs due mutations."""
 
     name = "mutations"
@@ -55,16 +54,11 @@ class MutationLoop(Loop):
     kind = FunctionKind.MUTATION
 
     def __init__(self, deps: EngineDeps, *, worker_id: Callable[[], WorkerId | None], actions: ActionLoop) -> None:
-        super().__init__(deps, poll_ms=deps.settings.poll // MILLISECOND)
-        self._worker_id = worker_id
-        self._others: list[ActionLoop | MutationLoop] = []
+        super().__init__(deps, worker_id=worker_id)
+        self._others: list[ClaimingLoop] = []
         """The loops that are paused while a suspect runs here."""
         self._exclude(actions)
-        self._paused_by: set[str] = set()
         self._in_round = False
-        self.on_idle: list[Callable[[], object]] = []
-        """Called when a pause was requested and nothing is held any more."""
-        self._claims = Claims(deps, self.kind)
         self._batches = BatchRunner(deps)
         self._separate: dict[asyncio.Task[Any], list[Claim]] = {}
         """Batches that run concurrently with the others: slow ones, and those of newcomers."""
@@ -73,12 +67,8 @@ class MutationLoop(Loop):
         self._wake = asyncio.Event()
         """Set while a batch runs: when it has ended, or when jobs were scheduled that may be claimed."""
 
-    def notify(self) -> None:
-        self._claims.newcomers.notified = True
-
     def poke(self) -> None:
         """Poll again at once, also for new tenants."""
-        self.notify()
         self._wake.set()
         super().poke()
 
@@ -98,22 +88,14 @@ class MutationLoop(Loop):
         self._exclude(other)
         other._exclude(self)
 
-    def _exclude(self, other: "ActionLoop | MutationLoop") -> None:
+    def _exclude(self, other: ClaimingLoop) -> None:
         self._others.append(other)
         other.on_idle.append(self.poke)
 
-    def pause(self, by: str) -> bool:
-        """Claim nothing until the same caller calls `resume`. Return whether nothing is held. If not, `on_idle` is
-        called later.
-        """
-        self._paused_by.add(by)
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is claimed or held, and no claim is in progress."""
         return not (self._in_round or self._separate)
-
-    def resume(self, by: str) -> None:
-        """End the pause of this caller."""
-        if by in self._paused_by:
-            self._paused_by.remove(by)
-            self.poke()
 
     async def round(self) -> Instant | None:
         """Claim a batch of due mutations, run them and write their ends; then a suspect, if it may run."""
@@ -128,11 +110,6 @@ class MutationLoop(Loop):
         finally:
             self._in_round = False
             self._notify_if_idle()
-
-    def _notify_if_idle(self) -> None:
-        if self._paused_by and not self._separate:
-            for callback in self.on_idle:
-                callback()
 
     def _let_others_run(self) -> None:
         """End the pauses that a suspect needed."""
