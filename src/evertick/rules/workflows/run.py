@@ -258,9 +258,10 @@ class Run(DeterministicLoop):
 
     def _check_all_awaited(self) -> None:
         """Raise Misuse if the code has returned and forgotten an `await`: what it called has not run."""
-        in_tasks = {task.get_coro() for task in all_tasks(self)}
-        for coroutine, name in self._unawaited:
-            if _is_unawaited(coroutine) and coroutine not in in_tasks:
+        unawaited = [each for each in self._unawaited if _is_unawaited(each[0])]
+        in_tasks = {task.get_coro() for task in all_tasks(self)} if unawaited else set()
+        for coroutine, name in unawaited:
+            if coroutine not in in_tasks:
                 coroutine.close()
                 raise Misuse(f"the result of {name}(...) was not awaited, so it did not run: write `await {name}(...)`")
 
