@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from importlib import import_module
 from typing import Any, get_overloads
 
@@ -9,6 +10,7 @@ import pytest
 
 from evertick import App, Step
 from evertick.app.decorators import Decorators, FunctionOptions, WorkflowOptions
+from evertick.app.functions.function import OPTION_NAMES
 from evertick.app.limits.declared import PoolChanges, PoolDeclaration
 from evertick.app.limits.tenants import TenantChanges
 from evertick.app.schedules.options import CreateOptions, CronOptions, ReplaceOptions, UpdateOptions
@@ -80,6 +82,11 @@ NAMED_BY_USERS = {"DocumentQuery.with_index", "Step.set_attributes"}
 def is_pass_through(callable_: Callable[..., Any]) -> bool:
     """Whether `**kwargs` are arguments of a function of the user's, and not options."""
     return any(each.kind is each.VAR_POSITIONAL for each in inspect.signature(callable_).parameters.values())
+
+
+def test_the_options_that_an_error_recognizes_are_those_of_jobs() -> None:
+    """`run_after(5, f, retry=...)` says where options belong. The list is in a lower layer than the record."""
+    assert {each.name for each in fields(JobOptions)} == OPTION_NAMES
 
 
 def test_no_public_callable_hides_options() -> None:

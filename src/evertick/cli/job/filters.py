@@ -2,18 +2,27 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
 from evertick.base.escaping import printable
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
 from evertick.base.records.jobs import JobState
-from evertick.cli.core.flags import flag
+from evertick.cli.core.flags import flag, shared
 
 if TYPE_CHECKING:
     from evertick.app.scheduling.choice import JobsWhere
     from evertick.recurrence.zones.zones import Edge
+
+occurrence_from_option: Final = click.option(
+    "--occurrence-from", metavar="TIME", help="Runs of schedules for this nominal time or later."
+)
+occurrence_until_option: Final = click.option(
+    "--occurrence-until",
+    metavar="TIME",
+    help="Runs of schedules for nominal times before this; a date: up to its end.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +40,8 @@ class JobFilters:
     without_runs: bool = flag("--without-runs", default=False, help="Jobs that are not runs of workflows.")
     since: str | None = flag("--since", metavar="TIME", help="Jobs due at this time or later, such as now-1h.")
     until: str | None = flag("--until", metavar="TIME", help="Jobs due before this time; a date: up to its end.")
-    occurrence_from: str | None = flag(
-        "--occurrence-from", metavar="TIME", help="Runs of schedules for this nominal time or later."
-    )
-    occurrence_until: str | None = flag(
-        "--occurrence-until",
-        metavar="TIME",
-        help="Runs of schedules for nominal times before this; a date: up to its end.",
-    )
+    occurrence_from: str | None = shared(occurrence_from_option)
+    occurrence_until: str | None = shared(occurrence_until_option)
 
     @property
     def is_given(self) -> bool:

@@ -12,10 +12,10 @@ from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import JobError
 from evertick.base.records.workflows import CallKind, RunState, Value, from_words
 from evertick.cli.core.databases import data_options
-from evertick.cli.core.flags import flag, flags
+from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, words_of
 from evertick.cli.core.watching import refreshed, watch_option
-from evertick.cli.job.filters import moment_at
+from evertick.cli.job.filters import moment_at, occurrence_from_option, occurrence_until_option
 from evertick.cli.sessions.base import say_nothing_found
 from evertick.cli.workflow.session import AnyRunSession, open_runs, run_options
 
@@ -103,14 +103,8 @@ class RunFilters:
     error: str | None = flag("--error", metavar="TEXT", help="Runs whose error says this, such as ReplayMismatch.")
     since: str | None = flag("--since", metavar="TIME", help="Runs started at this time or later, such as now-1h.")
     until: str | None = flag("--until", metavar="TIME", help="Runs started before this time; a date: up to its end.")
-    occurrence_from: str | None = flag(
-        "--occurrence-from", metavar="TIME", help="Runs of schedules for this nominal time or later."
-    )
-    occurrence_until: str | None = flag(
-        "--occurrence-until",
-        metavar="TIME",
-        help="Runs of schedules for nominal times before this; a date: up to its end.",
-    )
+    occurrence_from: str | None = shared(occurrence_from_option)
+    occurrence_until: str | None = shared(occurrence_until_option)
     not_retried: bool = flag("--not-retried", default=False, help="Failed runs, not run again; no child runs.")
 
     @property
